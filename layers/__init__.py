@@ -1,0 +1,1 @@
+"""Layers with one idea each, written in `keras.ops`; they know nothing of the rest of the project."""

@@ -1,0 +1,73 @@
+"""What a data set is: groups of one query, its candidates and their labels.
+
+One shape serves every task. Answer selection has a list of candidates per query; a pair task (paraphrase,
+similarity) has lists of one. A text is a tuple of fields: most data sets have the one field ``text``,
+question retrieval has ``title`` and ``body``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from zoo.metrics import Convention
+
+Text = tuple[str, ...]
+
+
+class DataError(ValueError):
+    """A data file that does not hold what it must.
+
+    Args:
+        path: the file.
+        line: 1-based line number, or None where the whole file is meant.
+        expected: what must hold.
+        received: what stands there; long values are cut.
+    """
+
+    def __init__(self, path: str | Path, line: int | None, expected: str, received: object):
+        place = f"{path}:{line}" if line is not None else f"{path}"
+        shown = repr(received)
+        if len(shown) > 120:
+            shown = shown[:117] + "..."
+        super().__init__(f"{place}: expected {expected}. Received: {shown}")
+
+
+class Group(NamedTuple):
+    """One query with its candidates, in the order of the file.
+
+    Attributes:
+        id: unique within its split; names the query in ``predictions.tsv``.
+        query: the query's fields.
+        candidates: one tuple of fields per candidate.
+        labels: one number per candidate; for ranking, greater than 0 is relevant.
+    """
+
+    id: str
+    query: Text
+    candidates: tuple[Text, ...]
+    labels: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Splits of groups and how they are scored.
+
+    Attributes:
+        name: as in the tables, e.g. ``"TrecQA (TRAIN-ALL)"``.
+        splits: ``train``, ``dev`` and, where there is one, ``test``.
+        convention: how ranking metrics treat ties and queries without a positive.
+        metrics: the metrics that are reported, the first one chooses the epoch.
+        fields: the names of a text's fields.
+        files: the files that were read, for the run's fingerprints.
+        notes: what a reader of the figures must know (own split, missing part), one sentence each.
+    """
+
+    name: str
+    splits: dict[str, list[Group]]
+    convention: Convention
+    metrics: tuple[str, ...]
+    fields: tuple[str, ...] = ("text",)
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()

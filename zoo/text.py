@@ -1,0 +1,325 @@
+"""Strings to token ids, as one TensorFlow graph for training, evaluation and the exported model.
+
+Every text is repaired, folded, split and looked up by the same traced function, so that a served model sees the
+tokens that it was trained on. Ids: 0 is padding, ``1 .. oov_buckets`` are hashed unknown words, then come the words of
+the vocabulary in order.
+
+What happens to a text:
+
+1. It is cut to `MAX_BYTES` bytes. Bytes that are no UTF-8 become a space.
+2. Each character becomes what ``characters.tsv`` says: compatibility forms are unified and case is folded (NFKC), all
+   kinds of white space and controls become a space, invisible characters vanish, typographic quotes become ASCII. A
+   letter followed by a combining accent becomes the accented letter. Accents are kept.
+3. It is split. A word is a run of letters, marks and digits, with hyphens, apostrophes and ``&`` inside, numbers with
+   their separators (``1,200``, ``10:30``) and acronyms with their dots (``u.s.``). As in the Penn Treebank, and so in
+   word-vector files, ``don't`` is ``do n't`` and ``bank's`` is ``bank 's``, and its signs ``-lrb-``, two backquotes,
+   two apostrophes, ``--`` and ``...`` are one token each. Every other sign and every Chinese or Japanese
+   character is a token. Thai, Lao, Khmer and Burmese are written without spaces and stay unsplit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from zoo.characters import character_arrays
+from zoo.data import DataError
+
+# 100,000 characters of any script; what lies beyond is not read, not counted, and reported as truncated.
+MAX_BYTES = 1 << 19
+
+TOKENIZERS = ("word", "wordpiece")
+UNKNOWN_PIECE = "[UNK]"
+
+_BATCH = 1024
+_PRINTABLE_ASCII = r"[\t\n\r -~]*"
+_UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
+_CLITIC = r"(?:n't|'(?:s|m|d|ll|re|ve))\b"
+# One alternative a line, the first that matches wins. RE2 has no look-ahead; \b is a boundary of ASCII words.
+_TOKEN = "|".join(
+    [
+        r"-[lr][rcs]b-",
+        r"\p{L}(?:\.\p{L})+\b\.?",
+        r"(?:n't|'(?:s|m|d|ll|re|ve|\d\ds?))\b",
+        r"[\p{L}\p{M}\p{N}]+(?:[.,:/]\p{N}+)*(?:[-'&][\p{L}\p{M}\p{N}]+)*",
+        r"``|''|--|\.\.\.",
+        r"\S",
+    ]
+)
+_PLAIN_TOKEN = r"[\p{L}\p{M}\p{N}]+|\S"
+
+
+class TextEncoder(tf.Module):
+    """Turns texts into token ids, with core TensorFlow operations alone for the ``word`` tokenizer.
+
+    Args:
+        words: the vocabulary, most frequent first; see `build_vocabulary`.
+        tokenizer: ``"word"``, or ``"wordpiece"``, which splits words into the pieces of the vocabulary with
+            tensorflow-text and needs its operations where the graph is loaded. Its vocabulary holds ``[UNK]``.
+        oov_buckets: number of ids that unknown words are hashed to. At least 1 for ``word``; a wordpiece vocabulary
+            has its own unknown piece, so 0 is enough there.
+
+    Raises:
+        ValueError: if the vocabulary holds a duplicate, an empty word or one with a line break, or if an argument is
+            out of range.
+    """
+
+    def __init__(self, words: Sequence[str], tokenizer: str = "word", oov_buckets: int = 64):
+        super().__init__(name="text_encoder")
+        if tokenizer not in TOKENIZERS:
+            raise ValueError(
+                f"tokenizer must be one of {', '.join(TOKENIZERS)}. Received: tokenizer={tokenizer!r}"
+            )
+        fewest = 1 if tokenizer == "word" else 0
+        if oov_buckets < fewest:
+            raise ValueError(
+                f"oov_buckets must be at least {fewest} for the {tokenizer} tokenizer. "
+                f"Received: oov_buckets={oov_buckets}"
+            )
+        words = list(words)
+        _check_words(words)
+        if tokenizer == "wordpiece" and UNKNOWN_PIECE not in words:
+            raise ValueError(
+                f"A wordpiece vocabulary must hold {UNKNOWN_PIECE}; add it as a line of its own. "
+                f"Received: {len(words)} pieces without it"
+            )
+        self.tokenizer = tokenizer
+        self.oov_buckets = oov_buckets
+        # A tuple: tf.Module would wrap a list to track it.
+        self._words = tuple(words)
+        first = 1 + oov_buckets
+        self._ids = _table(
+            tf.constant(words, tf.string), np.arange(first, first + len(words), dtype=np.int64), 0
+        )
+        characters = character_arrays()
+        # Rows 0 of start and length stand for a character that stays as it is.
+        self._rule = _table(characters["code"], np.arange(1, len(characters["code"]) + 1), 0)
+        self._start = np.concatenate([[0], characters["start"]])
+        self._length = np.concatenate([[1], characters["length"]])
+        self._replacement = characters["replacement"]
+        self._composed = _table(characters["pair"], characters["composed"], 0)
+        self._pieces = _wordpiece(words) if tokenizer == "wordpiece" else None
+        self._unknown_id = first + words.index(UNKNOWN_PIECE) if tokenizer == "wordpiece" else 0
+        # Behind a plain function, because a tf.function in an attribute would be written into every SavedModel.
+        flat = tf.function(
+            self._flat_ids, input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int64)]
+        )
+        self._run_flat = lambda texts, max_length: flat(texts, max_length)
+
+    @property
+    def words(self) -> list[str]:
+        """The vocabulary; word i has the id ``1 + oov_buckets + i``."""
+        return list(self._words)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of ids: rows that an embedding needs."""
+        return 1 + self.oov_buckets + len(self._words)
+
+    def get_config(self) -> dict:
+        """What rebuilds this encoder besides its words: ``TextEncoder(words, **config)``."""
+        return {"tokenizer": self.tokenizer, "oov_buckets": self.oov_buckets}
+
+    def normalize(self, texts: tf.Tensor) -> tf.Tensor:
+        """Texts, string [n], to folded texts, string [n] (steps 1 and 2 of the module)."""
+        texts = tf.strings.substr(texts, 0, MAX_BYTES)
+        rest = tf.where(~tf.strings.regex_full_match(texts, _PRINTABLE_ASCII))
+        lower = tf.strings.lower(texts)
+        return tf.cond(
+            tf.size(rest) > 0,
+            lambda: tf.tensor_scatter_nd_update(lower, rest, self._fold(tf.gather_nd(texts, rest))),
+            lambda: lower,
+        )
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Texts, string [n], to tokens, ragged string [n, (tokens)]."""
+        texts = self.normalize(tf.convert_to_tensor(texts, tf.string))
+        if self.tokenizer == "word":
+            texts = tf.strings.regex_replace(texts, _CLITIC, r" \0")
+            return tf.strings.split(tf.strings.regex_replace(texts, _TOKEN, r"\0 "))
+        tokens = tf.strings.split(tf.strings.regex_replace(texts, _PLAIN_TOKEN, r"\0 "))
+        return tokens.with_flat_values(self._pieces.tokenize(tokens.flat_values)).merge_dims(1, 2)
+
+    def __call__(self, texts: tf.Tensor, max_length: int) -> dict[str, tf.Tensor]:
+        """Texts to padded ids.
+
+        Args:
+            texts: string [n]; n may be 0.
+            max_length: tokens that are kept of each text, the first ones.
+
+        Returns:
+            ``ids`` int32 [n, t], t the longest kept text of the batch but at least 1; ``num_tokens`` and
+            ``num_unknown`` int32 [n], counted before the cut; ``truncated`` bool [n].
+        """
+        if isinstance(max_length, int) and max_length < 1:
+            raise ValueError(f"max_length must be at least 1. Received: max_length={max_length}")
+        texts = tf.convert_to_tensor(texts, tf.string)
+        ids, is_unknown = self._ragged_ids(texts)
+        num_tokens = tf.cast(ids.row_lengths(), tf.int32)
+        dense = ids[:, :max_length].to_tensor()
+        dense = tf.pad(dense, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(dense)[1])]])
+        return {
+            "ids": tf.ensure_shape(dense, [None, None]),
+            "num_tokens": num_tokens,
+            "num_unknown": tf.reduce_sum(tf.cast(is_unknown, tf.int32), axis=1),
+            "truncated": (num_tokens > max_length) | (tf.strings.length(texts) > MAX_BYTES),
+        }
+
+    def encode(self, texts: Sequence[str], max_length: int) -> tuple[np.ndarray, np.ndarray]:
+        """Encodes a corpus without padding.
+
+        Args:
+            texts: n strings.
+            max_length: tokens that are kept of each text.
+
+        Returns:
+            ``ids`` int32 [total] and ``offsets`` int64 [n + 1]: text i is ``ids[offsets[i]:offsets[i + 1]]``.
+        """
+        if max_length < 1:
+            raise ValueError(f"max_length must be at least 1. Received: max_length={max_length}")
+        ids = [np.zeros(0, np.int32)]
+        lengths = [np.zeros(1, np.int64)]
+        for batch in _batches(texts):
+            values, row_lengths = self._run_flat(batch, tf.constant(max_length, tf.int64))
+            ids.append(values.numpy())
+            lengths.append(row_lengths.numpy())
+        return np.concatenate(ids), np.cumsum(np.concatenate(lengths))
+
+    def _ragged_ids(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        tokens = self.tokenize(texts)
+        ids = self._ids.lookup(tokens.flat_values)
+        if self.tokenizer == "word":
+            is_unknown = ids == 0
+            hashed = 1 + tf.strings.to_hash_bucket_fast(tokens.flat_values, self.oov_buckets)
+            ids = tf.where(is_unknown, hashed, ids)
+        else:
+            is_unknown = ids == self._unknown_id
+        return tokens.with_flat_values(tf.cast(ids, tf.int32)), tokens.with_flat_values(is_unknown)
+
+    def _flat_ids(self, texts: tf.Tensor, max_length: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        ids = self._ragged_ids(texts)[0][:, :max_length]
+        return ids.flat_values, ids.row_lengths()
+
+    def _fold(self, texts: tf.Tensor) -> tf.Tensor:
+        """Applies the character table: string [n] to string [n]."""
+        codes = tf.strings.unicode_decode(texts, "UTF-8", errors="replace", replacement_char=0x20)
+        rule = self._rule.lookup(tf.cast(codes.flat_values, tf.int64))
+        length = tf.gather(self._length, rule)
+        # Replacements are read from the codes themselves, followed by the table.
+        source = tf.concat([codes.flat_values, self._replacement], axis=0)
+        place = tf.range(tf.size(rule, tf.int64))
+        start = tf.where(rule == 0, place, tf.size(rule, tf.int64) + tf.gather(self._start, rule))
+        values = tf.gather(source, tf.ragged.range(start, start + length).flat_values)
+        rows = tf.repeat(codes.value_rowids(), length)
+        values, rows, _ = tf.while_loop(
+            lambda values, rows, changed: changed,
+            self._compose,
+            [values, rows, tf.constant(True)],
+            shape_invariants=[tf.TensorShape([None]), tf.TensorShape([None]), tf.TensorShape([])],
+        )
+        folded = tf.RaggedTensor.from_value_rowids(values, rows, nrows=codes.nrows(), validate=False)
+        texts = tf.strings.unicode_encode(folded, "UTF-8")
+        return tf.strings.regex_replace(texts, _UNSPACED, r" \0 ")
+
+    def _compose(
+        self, values: tf.Tensor, rows: tf.Tensor, _: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Joins each letter with the combining mark that follows it in its row; repeated until nothing joins."""
+        wide = tf.cast(values, tf.int64)
+        pair = tf.bitwise.left_shift(wide[:-1], tf.constant(21, tf.int64)) + wide[1:]
+        composed = tf.cast(self._composed.lookup(pair), values.dtype)
+        joined = (composed > 0) & (rows[:-1] == rows[1:])
+        never = tf.zeros_like(values[:1], tf.bool)
+        values = tf.where(tf.concat([joined, never], 0), tf.concat([composed, values[:1]], 0), values)
+        kept = ~tf.concat([never, joined], 0)
+        return tf.boolean_mask(values, kept), tf.boolean_mask(rows, kept), tf.reduce_any(joined)
+
+
+def build_vocabulary(
+    texts: Iterable[str],
+    tokenizer: str = "word",
+    extra_words: Iterable[str] = (),
+    max_words: int | None = None,
+    min_count: int = 1,
+) -> list[str]:
+    """Words of the training texts by frequency, then alphabetically; the same list in every process.
+
+    Args:
+        texts: the training texts.
+        tokenizer: as for `TextEncoder`.
+        extra_words: further words, in this order, e.g. those of a vector file, which need no training text to be
+            known. Those that the tokenizer never yields, and those already there, are left out.
+        max_words: most words that are taken from the texts. For ``wordpiece``, the size of the learnt vocabulary.
+        min_count: occurrences that a word of the texts needs.
+    """
+    splitter = TextEncoder([UNKNOWN_PIECE], "word")
+    counts: Counter[str] = Counter()
+    for batch in _batches(texts):
+        words, _, numbers = tf.unique_with_counts(splitter.tokenize(batch).flat_values)
+        counts.update(dict(zip((w.decode() for w in words.numpy()), numbers.numpy().tolist(), strict=True)))
+    ranked = sorted(
+        (word for word, count in counts.items() if count >= min_count), key=lambda word: (-counts[word], word)
+    )
+    words = dict.fromkeys(ranked[:max_words])
+    for batch in _batches(extra_words):
+        tokens = splitter.tokenize(batch)
+        whole = (tf.strings.reduce_join(tokens, axis=1) == batch) & (tokens.row_lengths() == 1)
+        words.update(dict.fromkeys(w.decode() for w in tf.boolean_mask(batch, whole).numpy()))
+    return list(words)
+
+
+def write_vocabulary(path: str | Path, words: Sequence[str]) -> None:
+    """Writes one word a line; raises ValueError for words that could not be read back."""
+    _check_words(words)
+    Path(path).write_text("".join(f"{word}\n" for word in words), encoding="utf-8", newline="\n")
+
+
+def read_vocabulary(path: str | Path) -> list[str]:
+    """Reads one word a line; raises DataError, a ValueError, that names the line which is empty or repeated."""
+    words: dict[str, int] = {}
+    with open(path, encoding="utf-8", newline="\n") as file:
+        for number, line in enumerate(file, start=1):
+            word = line.removesuffix("\n")
+            if not word:
+                raise DataError(path, number, "a word", word)
+            if "\r" in word:
+                raise DataError(path, number, "lines that end in LF alone (mend with dos2unix)", word)
+            if word in words:
+                raise DataError(path, number, f"a word other than that of line {words[word]}", word)
+            words[word] = number
+    return list(words)
+
+
+def _check_words(words: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for index, word in enumerate(words):
+        if not word or "\n" in word or "\r" in word:
+            raise ValueError(
+                f"A word must not be empty nor hold a line break. Received: words[{index}]={word!r}"
+            )
+        if word in seen:
+            raise ValueError(f"Words must differ from each other. Received twice: words[{index}]={word!r}")
+        seen.add(word)
+
+
+def _batches(texts: Iterable[str]) -> Iterable[tf.Tensor]:
+    texts = iter(texts)
+    while batch := list(islice(texts, _BATCH)):
+        yield tf.constant(batch, tf.string)
+
+
+def _table(keys, values, default: int) -> tf.lookup.StaticHashTable:
+    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, values), default)
+
+
+def _wordpiece(words: list[str]):
+    import tensorflow_text  # only here: the word tokenizer must load where it is absent
+
+    return tensorflow_text.FastWordpieceTokenizer(
+        words, token_out_type=tf.string, unknown_token=UNKNOWN_PIECE, no_pretokenization=True
+    )

@@ -5,6 +5,7 @@ A mask is boolean, True at real tokens, shaped like the leading axes of what it 
 the result has the dtype of the input. A row that is padding throughout gives zeros everywhere, never NaN.
 """
 
+import keras
 from keras import ops
 
 # Finite in float32, so that a fully masked row stays finite too; far below any logit or state.
@@ -56,8 +57,10 @@ def last_state(x, mask):
 def _like(mask, x):
     """`mask` as boolean with trailing axes of size 1, as many as `x` has more."""
     mask = ops.cast(mask, "bool")
-    return ops.reshape(mask, (*ops.shape(mask), *[1] * (len(x.shape) - len(mask.shape))))
+    for _ in range(len(x.shape) - len(mask.shape)):
+        mask = ops.expand_dims(mask, -1)
+    return mask
 
 
 def _widened(x):
-    return ops.cast(x, "float64" if x.dtype == "float64" else "float32")
+    return ops.cast(x, "float64" if keras.backend.standardize_dtype(x.dtype) == "float64" else "float32")

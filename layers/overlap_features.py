@@ -1,0 +1,115 @@
+"""OverlapFeatures: four numbers that say how many words two texts share.
+
+B batch, L list of candidates, Tq and Ta time, V vocabulary size.
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+from layers.masking import token_mask
+
+
+@keras.saving.register_keras_serializable(package="pairzoo")
+class OverlapFeatures(keras.layers.Layer):
+    """The word-overlap features of answer selection, from token ids.
+
+    With q and a the sets of distinct ids of the two texts (padding, id 0, left out):
+
+        |q & a| / (|q| + |a|)    and    sum of idf(w) over w in q & a, / (|q| + |a|)
+
+    first with all words, then with stop words taken out of both sets; then `(x - mean) / deviation`, number by
+    number. Where no word is left the ratio is 0 before scaling. Useful beside an encoder whose word vectors are
+    fixed, for it knows no rare names.
+
+    Severyn and Moschitti 2015, as CTRN (Tay et al. 2018) appends them on TrecQA. Two faults of the released
+    script are not copied: its stop list is empty, and its weight is df / ln(N / df) where an idf was meant.
+
+    The statistics are weights without training: ones for idf, no stop word, mean 0 and deviation 1 until
+    `set_statistics(idf, is_stop, mean=None, deviation=None)` is called. They are saved and exported with the model.
+
+    Arguments:
+        vocabulary_size: V; ids are in `[0, V)`.
+
+    Input: ids `[B, Tq]` and `[B, L, Ta]`, integers. Output: `[B, L, 4]`, float32 unless `dtype` is given.
+    Raises ValueError if `vocabulary_size` is not a positive integer, or a statistic has the wrong shape.
+
+    Example:
+
+    >>> overlap = OverlapFeatures(vocabulary_size=10)
+    >>> overlap(np.array([[1, 2, 2]]), np.array([[[2, 3, 0]]]))   # q = {1, 2}, a = {2, 3}
+    [[[0.25, 0.25, 0.25, 0.25]]]
+    """
+
+    def __init__(self, vocabulary_size, **kwargs):
+        if not isinstance(vocabulary_size, int) or vocabulary_size < 1:
+            raise ValueError(
+                f"`vocabulary_size` must be a positive integer. Received: vocabulary_size={vocabulary_size!r}"
+            )
+        # Counts are exact and cheap: no policy makes them half precision.
+        kwargs.setdefault("dtype", "float32")
+        super().__init__(autocast=False, **kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.supports_masking = True
+
+    def build(self, query_shape, candidate_shape):
+        def statistic(name, size, initial):
+            return self.add_weight(
+                name=name, shape=(size,), initializer=initial, trainable=False, dtype="float32"
+            )
+
+        self.idf = statistic("idf", self.vocabulary_size, "ones")
+        self.is_stop = statistic("is_stop", self.vocabulary_size, "zeros")
+        self.mean = statistic("mean", 4, "zeros")
+        self.deviation = statistic("deviation", 4, "ones")
+
+    def set_statistics(self, idf, is_stop, mean=None, deviation=None):
+        mean = np.zeros(4) if mean is None else mean
+        deviation = np.ones(4) if deviation is None else deviation
+        # A feature that is constant in training has deviation 0 and stays unscaled.
+        deviation = np.where(np.asarray(deviation) == 0, 1.0, deviation)
+        for name, value in (("idf", idf), ("is_stop", is_stop), ("mean", mean), ("deviation", deviation)):
+            weight, value = getattr(self, name), np.asarray(value, "float32")
+            if value.shape != tuple(weight.shape):
+                raise ValueError(
+                    f"`{name}` must have shape {tuple(weight.shape)}, one number per id of the vocabulary "
+                    f"or per feature. Received: {name}.shape={value.shape}"
+                )
+            weight.assign(value)
+
+    def call(self, query, candidate):
+        query, is_new_q = _distinct(query)  # [B, Tq]
+        candidate, is_new_a = _distinct(candidate)  # [B, L, Ta]
+        equal = ops.equal(candidate[:, :, :, None], query[:, None, None, :])
+        shared = ops.logical_and(is_new_a, ops.any(equal, axis=-1))
+        idf = ops.take(self.idf, candidate, axis=0)
+        features = []
+        for without_stop_words in (False, True):
+            weight_q, weight_a = (
+                (1 - ops.take(self.is_stop, ids, axis=0)) if without_stop_words else 1.0
+                for ids in (query, candidate)
+            )
+            size_q = ops.sum(ops.cast(is_new_q, "float32") * weight_q, axis=-1)
+            size_a = ops.sum(ops.cast(is_new_a, "float32") * weight_a, axis=-1)
+            size = ops.maximum(size_q[:, None] + size_a, 1.0)
+            in_both = ops.cast(shared, "float32") * weight_a
+            features += [ops.sum(in_both, axis=-1) / size, ops.sum(in_both * idf, axis=-1) / size]
+        scaled = (ops.stack(features, axis=-1) - self.mean) / self.deviation
+        return ops.cast(scaled, self.compute_dtype)
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None
+
+    def compute_output_shape(self, query_shape, candidate_shape):
+        return (*candidate_shape[:2], 4)
+
+    def get_config(self):
+        return super().get_config() | {"vocabulary_size": self.vocabulary_size}
+
+
+def _distinct(ids):
+    """The ids sorted along the last axis, and True at the first of each real one."""
+    ids = ops.sort(ops.cast(ids, "int32"), axis=-1)
+    before = ops.concatenate([ops.zeros_like(ids[..., :1]), ids[..., :-1]], axis=-1)
+    # Sorted, padding comes first: the first real id always differs from its left neighbour, 0.
+    return ids, ops.logical_and(token_mask(ids), ops.not_equal(ids, before))

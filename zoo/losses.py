@@ -1,0 +1,117 @@
+"""Losses over lists: one query, its candidates, and padding that counts for nothing.
+
+Every loss takes labels ``[B, L]`` (greater than 0 is relevant, 0 is not, -1 is padding) and scores ``[B, L]``
+and gives one number. Scores are log-odds: ``sigmoid(score)`` is the probability of being relevant. Half
+precision is raised to float32 first. What there is to average over is counted over the batch, so a batch
+with nothing to count gives 0, and neither the order of rows nor more padding changes the loss.
+"""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+_register = keras.saving.register_keras_serializable(package="pairzoo")
+
+
+@_register
+def pointwise(y_true, y_pred):
+    """Cross-entropy of each pair by itself: the two-class softmax, given the difference of its logits.
+
+    ``log(1 + exp(-s))`` for a relevant candidate, ``log(1 + exp(s))`` for another; mean over real pairs.
+
+    Raises:
+        ValueError: when labels and scores are not both ``[B, L]``.
+    """
+    relevant, other, scores = _parts(y_true, y_pred)
+    real = ops.logical_or(relevant, other)
+    return _mean(ops.softplus(ops.where(relevant, -scores, scores)), real)
+
+
+@_register
+def listwise(y_true, y_pred):
+    """Softmax cross-entropy over the list: the relevant candidates share the target in equal parts.
+
+    Mean over lists that have a relevant candidate; the others contribute nothing.
+
+    Raises:
+        ValueError: when labels and scores are not both ``[B, L]``.
+
+    Reference: Cao et al. 2007 (ListNet), Eq. 4 with top-one probabilities.
+    """
+    relevant, other, scores = _parts(y_true, y_pred)
+    real = ops.logical_or(relevant, other)
+    log_shares = ops.log_softmax(ops.where(real, scores, _lowest(scores)), axis=-1)
+    targets = ops.cast(relevant, scores.dtype)
+    num_relevant = ops.sum(targets, axis=-1)
+    per_list = -ops.sum(targets * log_shares, axis=-1) / ops.maximum(num_relevant, 1)
+    return _mean(per_list, num_relevant > 0)
+
+
+def pairwise_hinge(margin: float) -> PairwiseHinge:
+    """The max-margin loss with this margin, to be handed to ``compile``."""
+    return PairwiseHinge(margin)
+
+
+@_register
+class PairwiseHinge(keras.losses.Loss):
+    """Max-margin loss of each relevant candidate against the hardest other one of its list.
+
+    ``max(0, margin + max_j s(q, n_j) - s(q, p))``, mean over the relevant candidates of lists that have
+    another. With one negative in the list, which is how GGSA draws it, that is the plain pairwise loss.
+
+    Args:
+        margin: by how much a relevant candidate must win; RCNN 1.0, GGSA 0.1. At least 0.
+
+    Raises:
+        ValueError: for a negative margin, or when labels and scores are not both ``[B, L]``.
+
+    Reference: Lei et al. 2016, Eq. 3 (the max over Q(q) includes the positive itself at no margin, which is
+    the same expression).
+    """
+
+    def __init__(self, margin=1.0, name="pairwise_hinge", reduction="sum_over_batch_size", dtype=None):
+        if not margin >= 0:
+            raise ValueError(f"margin must be at least 0. Received: margin={margin!r}")
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        self.margin = margin
+
+    def call(self, y_true, y_pred):
+        relevant, other, scores = _parts(y_true, y_pred)
+        hardest = ops.max(ops.where(other, scores, _lowest(scores)), axis=-1, keepdims=True)
+        counted = ops.logical_and(relevant, ops.any(other, axis=-1, keepdims=True))
+        # Where there is no other one, hardest is no score; the gap is set to 0 before it can overflow.
+        return _mean(ops.relu(self.margin + ops.where(counted, hardest - scores, 0.0)), counted)
+
+    def get_config(self):
+        return {**super().get_config(), "margin": self.margin}
+
+
+def _parts(y_true, y_pred):
+    """Which are relevant, which are real but not relevant, and scores of at least float32, 0 at padding."""
+    y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+    shapes = tuple(y_true.shape), tuple(y_pred.shape)
+    fits = len(shapes[0]) == len(shapes[1]) == 2 and all(
+        a is None or b is None or a == b for a, b in zip(*shapes, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            "Labels and scores must both have shape [batch, list]. "
+            f"Received: y_true.shape={shapes[0]}, y_pred.shape={shapes[1]}"
+        )
+    if keras.backend.standardize_dtype(y_pred.dtype) != "float64":
+        y_pred = ops.cast(y_pred, "float32")
+    relevant = y_true > 0
+    other = ops.logical_and(y_true <= 0, y_true >= 0)
+    real = ops.logical_or(relevant, other)
+    return relevant, other, ops.where(real, y_pred, 0.0)
+
+
+def _lowest(scores):
+    # Far below any score, and still finite when a score is subtracted from it.
+    return ops.cast(-1e30, scores.dtype)
+
+
+def _mean(values, counted):
+    weights = ops.cast(counted, values.dtype)
+    return ops.sum(values * weights) / ops.maximum(ops.sum(weights), 1)

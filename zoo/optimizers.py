@@ -1,0 +1,104 @@
+"""The Keras optimizers, with the gradient of an embedding summed before it is used.
+
+The TensorFlow backend gives the gradient of an embedding as one row per token. A word that stands twice in a
+batch has two rows, and Keras squares and clips them one by one: the second moment becomes the sum of squares
+where the square of the sum is meant, and a norm is that of the rows. These classes sum the rows of each word
+first, so that a step is what the dense gradient, or the JAX backend, would have made it. They take the
+arguments of the Keras class of the same name and have its defaults; what the papers use is in each docstring.
+"""
+
+from __future__ import annotations
+
+import keras
+
+_register = keras.saving.register_keras_serializable(package="pairzoo")
+
+
+class _SummedRows:
+    """Sums the rows of one word; stands before the Keras class among the bases."""
+
+    # Adadelta's update of sparse rows does not compile under XLA, and gains nothing from sparsity.
+    _dense = False
+
+    def apply(self, grads, trainable_variables=None):
+        # Clipping sees the gradients before update_step does.
+        if self.clipnorm or self.global_clipnorm or self.clipvalue:
+            grads = [_sum_rows(gradient, self._dense) for gradient in grads]
+        return super().apply(grads, trainable_variables)
+
+    def update_step(self, gradient, variable, learning_rate):
+        # After the sum over replicas, which appends their rows to each other.
+        return super().update_step(_sum_rows(gradient, self._dense), variable, learning_rate)
+
+
+@_register
+class Adam(_SummedRows, keras.optimizers.Adam):
+    """Adam with exact embedding gradients; Kingma and Ba use learning_rate 0.001, epsilon 1e-8 (Keras 1e-7).
+
+    Reference: Kingma and Ba 2015, Algorithm 1.
+    """
+
+
+@_register
+class AdamW(_SummedRows, keras.optimizers.AdamW):
+    """AdamW with exact embedding gradients; the decay is multiplied by the learning rate, 0.001 by default.
+
+    Reference: Loshchilov and Hutter 2019, Algorithm 2.
+    """
+
+
+@_register
+class Nadam(_SummedRows, keras.optimizers.Nadam):
+    """Adam with Nesterov momentum and exact embedding gradients.
+
+    Reference: Dozat 2016.
+    """
+
+
+@_register
+class Adagrad(_SummedRows, keras.optimizers.Adagrad):
+    """Adagrad with exact embedding gradients; learning_rate is 0.001 by default, far below what papers use.
+
+    Tomar et al. 2017 take learning_rate 0.1; accumulators start at 0.1, here as in TensorFlow 1.
+
+    Reference: Duchi et al. 2011, Figure 1 (diagonal).
+    """
+
+
+@_register
+class Adadelta(_SummedRows, keras.optimizers.Adadelta):
+    """Adadelta with exact embedding gradients; the published rule is learning_rate=1.0, epsilon=1e-6.
+
+    The default of Keras is learning_rate 0.001, a thousandth of the rule. rho is 0.95 in both.
+
+    Reference: Zeiler 2012, Algorithm 1.
+    """
+
+    _dense = True
+
+
+@_register
+class RMSprop(_SummedRows, keras.optimizers.RMSprop):
+    """RMSprop with exact embedding gradients; rho 0.9 and learning_rate 0.001, as in the lecture.
+
+    Reference: Tieleman and Hinton 2012, lecture 6.5.
+    """
+
+
+@_register
+class SGD(_SummedRows, keras.optimizers.SGD):
+    """Gradient descent whose clipping sees exact embedding gradients; without clipping it is the Keras class."""
+
+
+def _sum_rows(gradient, dense):
+    if keras.backend.backend() != "tensorflow":
+        return gradient
+    import tensorflow as tf
+
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    if dense:
+        return tf.convert_to_tensor(gradient)
+    rows, place = tf.unique(tf.reshape(gradient.indices, [-1]))
+    values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)

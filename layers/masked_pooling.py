@@ -7,7 +7,11 @@ import keras
 
 from layers.masking import last_state, masked_max, masked_mean
 
-_POOLS = {"mean": masked_mean, "max": masked_max, "last": last_state}
+_POOLS = {
+    "mean": lambda states, mask: masked_mean(states, mask, axis=-2),
+    "max": lambda states, mask: masked_max(states, mask, axis=-2),
+    "last": last_state,
+}
 
 
 @keras.saving.register_keras_serializable(package="pairzoo")
@@ -42,7 +46,7 @@ class MaskedPooling(keras.layers.Layer):
         self.supports_masking = True
 
     def call(self, states, mask):
-        return _POOLS[self.mode](states, mask, axis=-2)
+        return _POOLS[self.mode](states, mask)
 
     def compute_mask(self, states, mask=None):
         return None  # the time axis is gone

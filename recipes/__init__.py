@@ -1,0 +1,1 @@
+"""One recipe per file: one model family on one data set, every number with its source."""

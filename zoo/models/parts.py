@@ -77,7 +77,10 @@ def dense_head(query, candidate, features, *, dense_layers, dense_units, dropout
     x = keras.layers.Dropout(dropout)(x)
     for number in range(1, dense_layers + 1):
         x = keras.layers.Dense(
-            dense_units, activation="relu", kernel_regularizer=keras.regularizers.L2(l2), name=f"dense_{number}"
+            dense_units,
+            activation="relu",
+            kernel_regularizer=keras.regularizers.L2(l2),
+            name=f"dense_{number}",
         )(x)
         x = keras.layers.Dropout(dropout)(x)
     logits = keras.layers.Dense(

@@ -1,0 +1,46 @@
+"""What the recipes of the CTRN paper share: its system, the baselines of its tables, its objective."""
+
+from functools import partial
+
+from zoo import lexical, losses, optimizers
+from zoo.models.cnn import cnn
+from zoo.models.ctrn import ctrn
+from zoo.models.lstm import lstm
+from zoo.models.qrnn import qrnn
+from zoo.training import Recipe
+
+_NEURAL = {"ctrn": ctrn, "qrnn": qrnn, "lstm": lstm, "cnn": cnn}
+_LEXICAL = {"bm25": lexical.BM25, "tfidf": lexical.TfIdf, "random": lexical.Random}
+MODELS = [*_NEURAL, *_LEXICAL]
+
+
+def answer_selection(*, model, network, learning_rate, alignment="ratio", finish=None, **recipe):
+    """A pointwise recipe of the CTRN paper.
+
+    Args:
+        model: a name out of `MODELS`.
+        network: sizes that all networks take, see `zoo.models.parts.encoded_apart`, and ``filters``.
+        learning_rate: of Adam (the paper's optimizer).
+        alignment: of CTRN's crossed gates.
+        finish: function of (model, encoded data set) called on the built model, or None.
+        recipe: the other attributes of the `Recipe`.
+    """
+    if model in _LEXICAL:
+        return Recipe(model=model, scorer=_LEXICAL[model](), **recipe)
+
+    def build(encoded):
+        extra = {"alignment": alignment} if model == "ctrn" else {}
+        network_ = _NEURAL[model](
+            encoded.embeddings, trainable_embeddings=encoded.trainable_embeddings, **network, **extra
+        )
+        if finish:
+            finish(network_, encoded)
+        return network_
+
+    return Recipe(
+        model=model,
+        build=build,
+        loss=lambda: losses.pointwise,  # Eq. 3
+        optimizer=partial(optimizers.Adam, learning_rate),
+        **recipe,
+    )

@@ -1,0 +1,81 @@
+"""A matcher from your own file of pairs: rank candidates for a query, with CTRN or a baseline.
+
+The file has one pair a line: a query, a candidate, and the label 1 (matches) or 0. Tab-separated (.tsv), comma-
+separated (.csv) or JSON lines (.jsonl), plain or gzipped; pairs with the same query form its list.
+
+    python -m recipes.pairs --train pairs.tsv
+    python -m recipes.pairs --train pairs.csv --query question --candidate answer --label good \\
+        --test more.csv --embeddings glove.6B.100d.txt
+    python -m recipes.pairs                             a made-up sample
+
+Without --dev and --test, whole queries are held out of --train for them.
+"""
+
+import sys
+from pathlib import Path
+
+from recipes.answer_selection import MODELS, answer_selection
+from zoo import samples
+from zoo.command_line import main
+from zoo.datasets import pairs
+
+
+def recipe(hp):
+    """The recipe under some hyperparameters; sizes are ours, for small files on a laptop."""
+    return answer_selection(
+        name="pairs",
+        load=lambda folder: pairs.load(folder / "pairs.tsv"),
+        sample=samples.pairs,
+        model=hp.Choice("model", MODELS, default="ctrn"),
+        network={
+            "filters": hp.Int("filters", 64, 512, step=64, default=128),
+            "projection": hp.Int("projection", 100, 300, step=100, default=100),
+            "dense_layers": hp.Int("dense_layers", 1, 3, default=1),
+            "dense_units": hp.Int("dense_units", 64, 256, step=64, default=128),
+            "dropout": hp.Float("dropout", 0.0, 0.6, step=0.1, default=0.3),
+            "word_dropout": hp.Float("word_dropout", 0.0, 0.5, step=0.1, default=0.0),
+            "l2": hp.Float("l2", 1e-7, 1e-3, sampling="log", default=4e-6),
+        },
+        alignment=hp.Choice("alignment", ["ratio", "index", "ratio_padded"], default="ratio"),
+        learning_rate=hp.Float("learning_rate", 1e-5, 1e-2, sampling="log", default=1e-3),
+        batch_size=hp.Int("batch_size", 16, 512, step=16, default=64),
+        epochs=hp.Int("epochs", 1, 100, default=25),
+        patience=hp.Int("patience", 1, 20, default=5),
+        max_query_length=hp.Int("max_query_length", 16, 256, step=16, default=64),
+        max_candidate_length=hp.Int("max_candidate_length", 16, 512, step=16, default=128),
+        embedding_size=hp.Int("embedding_size", 50, 300, step=50, default=100),
+        fixed=("model", "epochs", "patience", "max_query_length", "max_candidate_length", "embedding_size"),
+    )
+
+
+def add_data_flags(parser):
+    """Flags that name the files and their columns."""
+    parser.add_argument(
+        "--train", type=Path, metavar="FILE", help="pairs to train on; without it, a made-up sample"
+    )
+    parser.add_argument("--dev", type=Path, metavar="FILE", help="pairs that choose the epoch")
+    parser.add_argument("--test", type=Path, metavar="FILE", help="pairs that are only scored")
+    for column in ("query", "candidate", "label"):
+        parser.add_argument(
+            f"--{column}", default=column, metavar="COLUMN", help=f"name or number ({column})"
+        )
+    parser.add_argument("--group", metavar="COLUMN", help="column that tells lists apart (the query itself)")
+
+
+def load(flags, _):
+    """The data set that the flags name, or None."""
+    if flags.train is None:
+        return None
+    return pairs.load(
+        flags.train,
+        flags.dev,
+        flags.test,
+        query=flags.query,
+        candidate=flags.candidate,
+        label=flags.label,
+        group=flags.group,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(recipe, __doc__, add_data_flags=add_data_flags, load=load))

@@ -1,0 +1,219 @@
+"""The command line of every recipe: its knobs are its flags."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from zoo import comparison, data_report, distribution, runs, tuning
+from zoo.data import Dataset
+from zoo.training import Options, Recipe, train
+
+SAMPLE = "This is the built-in, made-up sample: its figures are not comparable to the paper's."
+
+
+def main(
+    recipe: Callable,
+    doc: str,
+    *,
+    add_data_flags: Callable[[argparse.ArgumentParser], None] | None = None,
+    load: Callable[[argparse.Namespace, Recipe], Dataset | None] | None = None,
+    arguments: list[str] | None = None,
+) -> int:
+    """Runs a recipe from the command line.
+
+    Args:
+        recipe: the recipe module's function of hyperparameters.
+        doc: its docstring, shown as help.
+        add_data_flags: adds the flags that say where the data lies; ``--data DIR`` if not given.
+        load: from the parsed flags to the data set, None where the flags name none and the sample is meant.
+        arguments: the command line, ``sys.argv`` if not given.
+
+    Returns:
+        The exit code: 0 done, 2 wrong use or data, 1 any other failure (raised).
+    """
+    space = tuning.knobs(recipe)
+    parser = _parser(doc, space)
+    (add_data_flags or _data_flag)(parser)
+    flags = parser.parse_args(arguments)
+    values = {knob.name: getattr(flags, knob.name) for knob in space if getattr(flags, knob.name) is not None}
+    try:
+        _run(recipe, space, values, flags, load or _load_folder)
+    except (ValueError, OSError) as error:  # DataError is a ValueError
+        if os.environ.get("PAIRZOO_TRACEBACK"):
+            raise
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser(doc, space):
+    name = Path(sys.argv[0]).stem
+    parser = argparse.ArgumentParser(
+        prog=f"python -m recipes.{name}",
+        description=doc,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--embeddings",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="word vectors, repeatable",
+    )
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs are written"
+    )
+    parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="train with N seeds")
+    parser.add_argument("--seed", type=int, default=1, help="the first seed")
+    parser.add_argument("--table", action="store_true", help="train every model of the recipe's table")
+    parser.add_argument(
+        "--tune", type=_positive, metavar="N", help="search the knobs that are not set, N trials"
+    )
+    parser.add_argument("--tuner", choices=sorted(tuning.TUNERS), default="bayesian")
+    parser.add_argument(
+        "--strategy", choices=distribution.STRATEGIES, default="none", help="tf.distribute strategy"
+    )
+    parser.add_argument(
+        "--replicas", type=_positive, default=2, help="replicas of a mirrored strategy on a CPU"
+    )
+    parser.add_argument("--strict", action="store_true", help="texts shared between splits are an error")
+    knobs = parser.add_argument_group("knobs of this recipe (default)")
+    for knob in space:
+        flag = "--" + knob.name.replace("_", "-")
+        kind = type(knob).__name__
+        help_ = f"({knob.default})"
+        if kind == "Boolean":
+            knobs.add_argument(flag, dest=knob.name, action=argparse.BooleanOptionalAction, help=help_)
+        elif kind == "Choice":
+            of_type = type(knob.values[0])
+            knobs.add_argument(flag, dest=knob.name, type=of_type, choices=knob.values, help=help_)
+        else:
+            knobs.add_argument(
+                flag,
+                dest=knob.name,
+                type=_count if kind == "Int" else _rate,
+                metavar=kind.upper(),
+                help=help_,
+            )
+    return parser
+
+
+def _positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1. Received: {text}")
+    return value
+
+
+def _count(text):
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0. Received: {text}")
+    return value
+
+
+def _rate(text):
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0. Received: {text}")
+    return value
+
+
+def _data_flag(parser):
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="folder of the data set; without it, a made-up sample"
+    )
+
+
+def _load_folder(flags, recipe):
+    return recipe.load(flags.data) if flags.data else None
+
+
+def _run(recipe, space, values, flags, load):
+    # Devices are split before anything else touches them.
+    strategy = distribution.strategy(flags.strategy, flags.replicas)
+    chosen: Recipe = recipe(tuning.hyperparameters(**values))
+    dataset = load(flags, chosen)
+    sample = dataset is None
+    if sample:
+        print(SAMPLE)
+        folder = flags.runs / "samples" / chosen.name
+        chosen.sample(folder)
+        dataset = chosen.load(folder)
+    for file in flags.embeddings:
+        if not file.is_file():
+            raise ValueError(f"--embeddings must name a file. Received: {str(file)!r}")
+    print(f"data: {dataset.name}")
+    report = data_report.report(dataset)
+    print("\n".join(report.lines()))
+    for note in dataset.notes:
+        print(f"note: {note}")
+    if flags.strict:
+        data_report.check_strict(report)
+    options = Options(
+        embeddings=tuple(flags.embeddings),
+        strategy=strategy,
+        bar=sys.stderr.isatty() and sys.stdout.isatty(),
+        sample=sample,
+    )
+    defaults = {knob.name: knob.default for knob in space}
+    if flags.tune:
+        _tune(recipe, dataset, flags, options, values)
+    else:
+        models = [values.get("model", defaults["model"])]
+        if flags.table:
+            models = next(knob.values for knob in space if knob.name == "model")
+        _train_models(recipe, dataset, flags, options, models, defaults | values)
+    if sample:
+        print(SAMPLE)
+
+
+def _tune(recipe, dataset, flags, options, values):
+    chosen = recipe(tuning.hyperparameters(**values))
+    root = flags.runs / chosen.name / "tuning" / time.strftime("%Y%m%d-%H%M%S")
+    found = tuning.tune(
+        recipe, dataset, root, options, values=values, trials=flags.tune, tuner=flags.tuner, seed=flags.seed
+    )
+    best = found[0]
+    print(f"best of {len(found)} trials: {best.settings['knobs']}")
+    _say_metrics(best, dataset)
+
+
+def _train_models(recipe, dataset, flags, options, models, values):
+    """Trains the chosen models; those without weights cost nothing and always stand beside them."""
+    space_models = next(knob.values for knob in tuning.knobs(recipe) if knob.name == "model")
+    scorers = [
+        m for m in space_models if recipe(tuning.hyperparameters(**values | {"model": m})).build is None
+    ]
+    for model in dict.fromkeys([*scorers, *models]):
+        chosen = recipe(tuning.hyperparameters(**values | {"model": model}))
+        seeds = range(flags.seed, flags.seed + (1 if chosen.build is None else flags.seeds))
+        for seed in seeds:
+            folder = runs.new_folder(flags.runs, chosen.name, f"{model}-{seed}")
+            settings = Options(**{**vars(options), "knobs": values | {"model": model}})
+            run = train(chosen, folder, dataset, settings, seed)
+            _say_metrics(run, dataset)
+    measured = comparison.measured_rows(
+        comparison.finished_runs(flags.runs, chosen.name), _last_split(dataset)
+    )
+    print()
+    print(comparison.table(chosen.published, measured, dataset.metrics))
+
+
+def _last_split(dataset):
+    return "test" if "test" in dataset.splits else "dev"
+
+
+def _say_metrics(run, dataset):
+    for split in ("dev", "test"):
+        if split in run.metrics:
+            numbers = "  ".join(f"{name} {run.metrics[split][name]:.4f}" for name in dataset.metrics)
+            print(f"{run.settings['model']}, seed {run.settings['seed']}: {split} {numbers}")
+    print(f"run: {run.folder}")

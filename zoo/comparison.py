@@ -1,0 +1,82 @@
+"""The paper's table beside what was measured."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from zoo.runs import Run
+
+# A row of a table: metric to (mean, deviation over seeds, number of seeds).
+Row = dict[str, tuple[float, float, int]]
+
+
+def finished_runs(root: Path, recipe: str) -> list[Run]:
+    """All whole runs of a recipe, the newest last; trials of a search are left out."""
+    folders = sorted((root / recipe).glob("*/recipe.json"), key=lambda file: file.stat().st_mtime)
+    return [Run(file.parent) for file in folders]
+
+
+def measured_rows(runs: list[Run], split: str = "test") -> dict[str, Row]:
+    """Mean and deviation over seeds of each model's newest setting.
+
+    Args:
+        runs: runs of one recipe, the newest last. Only those on the newest run's data are looked at.
+        split: which split's metrics.
+
+    Returns:
+        Model name to row.
+    """
+    if not runs:
+        return {}
+    data = runs[-1].settings["data"]
+    settings, by_setting = {}, defaultdict(dict)
+    for run in runs:
+        if run.settings["data"]["files"] != data["files"] or run.settings["data"]["name"] != data["name"]:
+            continue
+        knobs = {name: value for name, value in run.settings["knobs"].items() if name != "seed"}
+        setting = json.dumps([knobs, list(run.settings["embeddings"]["files"])], sort_keys=True)
+        settings[run.settings["model"]] = setting
+        by_setting[setting][run.settings["seed"]] = run.metrics[split]
+    return {model: _row(list(by_setting[setting].values())) for model, setting in settings.items()}
+
+
+def _row(metrics: list[dict]) -> Row:
+    return {
+        name: (float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0, len(values))
+        for name in metrics[0]
+        if not name.startswith("num_")
+        for values in [[one[name] for one in metrics]]
+    }
+
+
+def table(published: dict[str, dict[str, float]], measured: dict[str, Row], metrics: tuple[str, ...]) -> str:
+    """A text table: one line per model, for each metric the published and the measured figure.
+
+    Args:
+        published: model to metric to value, as fractions.
+        measured: model to row.
+        metrics: the columns.
+    """
+    models = list(dict.fromkeys([*published, *measured]))
+    width = max([len("model"), *map(len, models)])
+    header = "model".ljust(width) + "".join(f"  {name + ' paper':>11}  {'measured':>18}" for name in metrics)
+    lines = [header, "-" * len(header)]
+    for model in models:
+        line = model.ljust(width)
+        for name in metrics:
+            paper = published.get(model, {}).get(name)
+            mine = measured.get(model, {}).get(name)
+            line += f"  {'' if paper is None else f'{paper:.4f}':>11}  {_number(mine):>18}"
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def _number(cell) -> str:
+    if cell is None:
+        return ""
+    mean, deviation, seeds = cell
+    return f"{mean:.4f}" if seeds == 1 else f"{mean:.4f} ±{deviation:.4f} ({seeds})"

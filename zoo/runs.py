@@ -1,0 +1,220 @@
+"""The folder that a recipe leaves behind: written once, read by evaluation, export and reports.
+
+``recipe.json`` (every knob, seed, versions, fingerprints of the data), ``vocabulary.txt``, ``model.keras``,
+``history.csv``, ``metrics.json``, ``predictions.tsv``, ``tensorboard/``, ``report.html``, ``README.md``.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import importlib
+import importlib.metadata
+import json
+import subprocess
+import sys
+import time
+from functools import cached_property
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from zoo.batches import encode_split, score_split
+from zoo.data import Group, Text
+from zoo.text import TextEncoder, read_vocabulary, write_vocabulary
+
+_LIBRARIES = ("tensorflow", "keras", "keras-tuner", "numpy")
+
+
+class Run:
+    """A finished run, read from its folder; model and text encoder are loaded when first asked for.
+
+    Attributes:
+        folder: where it lies.
+        settings: the content of ``recipe.json``.
+        metrics: the content of ``metrics.json``: split to metric to value.
+
+    Raises:
+        ValueError: if the folder holds no run.
+    """
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+        file = self.folder / "recipe.json"
+        if not file.is_file():
+            raise ValueError(
+                f"A run is a folder with a recipe.json, as `python -m recipes.NAME` writes it. "
+                f"Received: folder={str(folder)!r}"
+            )
+        self.settings = json.loads(file.read_text("utf-8"))
+        self.metrics = json.loads((self.folder / "metrics.json").read_text("utf-8"))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of a text's fields."""
+        return tuple(self.settings["text"]["fields"])
+
+    @property
+    def max_query_length(self) -> int:
+        """Tokens that are kept of a query's field."""
+        return self.settings["text"]["max_query_length"]
+
+    @property
+    def max_candidate_length(self) -> int:
+        """Tokens that are kept of a candidate's field."""
+        return self.settings["text"]["max_candidate_length"]
+
+    @property
+    def threshold(self) -> float:
+        """Probability from which on a pair is labelled a match."""
+        return self.settings["threshold"]
+
+    @cached_property
+    def text_encoder(self) -> TextEncoder:
+        """Strings to ids, with the run's vocabulary."""
+        text = self.settings["text"]
+        return TextEncoder(
+            read_vocabulary(self.folder / "vocabulary.txt"), text["tokenizer"], text["oov_buckets"]
+        )
+
+    @cached_property
+    def model(self) -> keras.Model:
+        """The trained model.
+
+        Raises:
+            ValueError: for a run of a scorer that has none, as BM25.
+        """
+        if self.settings["module"] is None:
+            raise ValueError(
+                f"The run holds no trained model: {self.settings['model']} is a scorer without weights. "
+                f"Received: folder={str(self.folder)!r}"
+            )
+        importlib.import_module(self.settings["module"])  # registers the layers
+        return keras.saving.load_model(self.folder / "model.keras", compile=False)
+
+    def score(self, queries: list[Text], candidates: list[Text]) -> np.ndarray:
+        """Scores pairs of texts: ``[n]`` float32; each text is a tuple of its fields."""
+        groups = [
+            Group(str(number), query, (candidate,), (0.0,))
+            for number, (query, candidate) in enumerate(zip(queries, candidates, strict=True))
+        ]
+        split = encode_split(
+            groups, self.text_encoder, self.fields, self.max_query_length, self.max_candidate_length
+        )
+        return score_split(self.model, split)
+
+
+def load(folder: str | Path) -> Run:
+    """Reads a run; see `Run`."""
+    return Run(folder)
+
+
+def new_folder(root: Path, recipe: str, label: str) -> Path:
+    """Makes an empty folder ``root/recipe/<date>-<time>-<label>`` that no other process has."""
+    stem = time.strftime("%Y%m%d-%H%M%S") + f"-{label}"
+    for number in range(1000):
+        folder = root / recipe / (f"{stem}-{number}" if number else stem)
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return folder
+    raise FileExistsError(f"No free run folder. Received: root={str(root)!r}, label={label!r}")
+
+
+def write(
+    folder, *, recipe, dataset, options, seed, encoder, coverage, model, metrics, scores, history, record
+) -> Run:
+    """Writes all files of a run; ``recipe.json`` comes last, so that a folder with it is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if model is not None:
+        write_vocabulary(folder / "vocabulary.txt", encoder.words)
+        model.save(folder / "model.keras")
+        _write_rows(folder / "history.csv", history, ",")
+    _write_rows(folder / "predictions.tsv", _predictions(dataset, scores), "\t")
+    convention = {name: getattr(dataset.convention, name) for name in ("ties", "without_positive", "cutoff")}
+    _write_json(folder / "metrics.json", metrics | {"convention": convention, "training": record})
+    settings = {
+        "recipe": recipe.name,
+        "model": recipe.model,
+        "module": recipe.module,
+        "seed": seed,
+        "knobs": options.knobs,
+        "task": recipe.task,
+        "threshold": 0.5,
+        "data": {
+            "name": dataset.name,
+            "sample": options.sample,
+            "notes": dataset.notes,
+            "files": {str(file): _fingerprint(file) for file in dataset.files},
+        },
+        "embeddings": {
+            "files": {str(file): _fingerprint(file) for file in options.embeddings},
+            "coverage": coverage,
+        },
+        "text": {
+            "tokenizer": recipe.tokenizer,
+            "oov_buckets": recipe.oov_buckets,
+            "fields": dataset.fields,
+            "max_query_length": recipe.max_query_length,
+            "max_candidate_length": recipe.max_candidate_length,
+        },
+        "versions": {"python": sys.version.split()[0]}
+        | {name: importlib.metadata.version(name) for name in _LIBRARIES},
+        "commit": _commit(),
+    }
+    _write_json(folder / "recipe.json", settings)
+    return Run(folder)
+
+
+def _predictions(dataset, scores):
+    """One row per scored pair, texts on one line each."""
+    for name, per_group in scores.items():
+        for group, values in zip(dataset.splits[name], per_group, strict=True):
+            for candidate, label, score in zip(group.candidates, group.labels, values, strict=True):
+                yield {
+                    "split": name,
+                    "group": group.id,
+                    "label": f"{label:g}",
+                    "score": f"{float(score):.6g}",
+                    "query": " ".join(" ".join(group.query).split()),
+                    "candidate": " ".join(" ".join(candidate).split()),
+                }
+
+
+def _write_rows(path, rows, delimiter):
+    rows = iter(rows)
+    first = next(rows, None)
+    if first is None:
+        path.write_text("", "utf-8")
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        if delimiter == "\t":  # texts hold no tab and no line end: nothing to quote
+            writer = csv.DictWriter(
+                file, list(first), delimiter="\t", quoting=csv.QUOTE_NONE, quotechar=None, lineterminator="\n"
+            )
+        else:
+            writer = csv.DictWriter(file, list(first), lineterminator="\n")
+        writer.writeheader()
+        writer.writerow(first)
+        writer.writerows(rows)
+
+
+def _write_json(path, content):
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _fingerprint(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _commit() -> str | None:
+    """The commit of the code that ran, where it runs from its own checkout."""
+    home = Path(__file__).resolve().parents[1]
+    result = subprocess.run(
+        ["git", "-C", str(home), "rev-parse", "--show-toplevel", "HEAD"], capture_output=True, text=True
+    )
+    lines = result.stdout.split("\n")
+    return lines[1] if result.returncode == 0 and Path(lines[0]) == home else None

@@ -1,0 +1,119 @@
+"""Knobs and their search: the only place that knows KerasTuner.
+
+A recipe is a function of `HyperParameters`: each call as ``hp.Int("filters", ...)`` gives a knob its name,
+its published default, its search range and, through `knobs`, its command-line flag.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import keras_tuner
+
+from zoo import runs
+from zoo.data import Dataset
+from zoo.training import Options, Recipe, train
+
+TUNERS = {
+    "bayesian": keras_tuner.BayesianOptimization,
+    "hyperband": keras_tuner.Hyperband,
+    "random": keras_tuner.RandomSearch,
+}
+
+
+def hyperparameters(**values) -> keras_tuner.HyperParameters:
+    """Hyperparameters with some knobs set; a recipe that asks for one of these gets the value given here."""
+    hp = keras_tuner.HyperParameters()
+    for name, value in values.items():
+        hp.Fixed(name, value)
+    return hp
+
+
+def knobs(recipe: Callable) -> list:
+    """The knobs that a recipe asks for, in its order: KerasTuner's ``Int``, ``Float``, ``Choice``, ``Boolean``."""
+    hp = keras_tuner.HyperParameters()
+    recipe(hp)
+    return hp.space
+
+
+def tune(
+    recipe: Callable,
+    dataset: Dataset,
+    root: Path,
+    options: Options,
+    *,
+    values: dict,
+    trials: int,
+    tuner: str = "bayesian",
+    seed: int = 1,
+) -> list[runs.Run]:
+    """Searches the knobs that are not set for the best dev metric; every trial is an ordinary run.
+
+    Args:
+        recipe: function from hyperparameters to a `Recipe`.
+        dataset: the loaded data.
+        root: folder of the search; the tuner's state lies in it beside one run folder per trial.
+        options: how to train.
+        values: knobs that are set, and so not searched.
+        trials: number of trials.
+        tuner: ``"bayesian"``, ``"hyperband"`` or ``"random"``.
+        seed: of the search and of each trial.
+
+    Returns:
+        The runs of all trials, the best first.
+
+    Raises:
+        ValueError: if there is no knob left to search.
+        RuntimeError: if every trial failed.
+    """
+    space = hyperparameters(**values)
+    first: Recipe = recipe(space)
+    settled = values | {name: space.get(name) for name in first.fixed}
+    space = hyperparameters(**settled)
+    recipe(space)
+    free = [knob.name for knob in space.space if knob.name not in settled]
+    if not free:
+        raise ValueError(f"A search needs a knob that is not set. Received: values={settled}")
+    metric = dataset.metrics[0]
+    finished: list[runs.Run] = []
+
+    class Search(TUNERS[tuner]):
+        """Trains a trial as any run, and hands its dev metric to the tuner."""
+
+        def run_trial(self, trial, **_):
+            values = trial.hyperparameters.values
+            options.say(f"trial {trial.trial_id}: " + ", ".join(f"{name} {values[name]}" for name in free))
+            chosen = recipe(trial.hyperparameters)
+            # Hyperband decides how long a trial may train.
+            chosen = dataclasses.replace(chosen, epochs=values.get("tuner/epochs", chosen.epochs))
+            chosen_options = dataclasses.replace(
+                options, knobs={name: values[name] for name in [*settled, *free]}
+            )
+            try:
+                run = train(chosen, root / f"trial-{trial.trial_id}", dataset, chosen_options, seed)
+            except Exception as error:
+                options.say(f"trial {trial.trial_id} failed: {type(error).__name__}: {error}")
+                raise
+            finished.append(run)
+            options.say(
+                f"trial {trial.trial_id}: dev {metric} {run.metrics['dev'][metric]:.4f}, {run.folder}"
+            )
+            return {f"dev_{metric}": run.metrics["dev"][metric]}
+
+    limit = {"max_epochs": first.epochs} if tuner == "hyperband" else {"max_trials": trials}
+    search = Search(
+        objective=keras_tuner.Objective(f"dev_{metric}", "max"),
+        hyperparameters=space,
+        tune_new_entries=False,
+        seed=seed,
+        directory=str(root),
+        project_name="tuner",
+        **limit,
+    )
+    search.oracle.max_trials = trials  # hyperband has no such argument
+    search.search()
+    if not finished:
+        raise RuntimeError(f"Every trial failed, see above. Received: trials={trials}")
+    return sorted(finished, key=lambda run: -run.metrics["dev"][metric])

@@ -2,13 +2,14 @@
 
 ``characters.tsv`` holds two kinds of rows, code points in hexadecimal:
 
-* ``0041<TAB>0061``: a character and what it becomes. This is Unicode's NFKC_Casefold of the single character, with
-  white space and controls turned into a space, invisible format characters removed, and typographic quotes and
-  hyphens turned into their ASCII forms, because that is what word-vector files hold.
+* ``0041<TAB>0061``: a character and what it becomes. This is Unicode's NFKC_Casefold of the single character,
+  with white space and controls turned into a space, invisible format characters removed, and typographic
+  quotes and hyphens turned into their ASCII forms, because that is what word-vector files hold.
 * ``0065 0301<TAB>00E9``: a letter and a combining mark that have a composed form (NFC).
 
-The table is a file and not computed, so that the Unicode version of the Python or of the server at hand cannot change
-a token. It is written by ``python -m zoo.characters``; the header says from which Unicode version.
+The table is a file and not computed, so that the Unicode version of the Python or of the server at hand
+cannot change a token. It is written by ``python -m zoo.characters``; the header says from which Unicode
+version.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import numpy as np
 
 TABLE = Path(__file__).with_name("characters.tsv")
 
-# Not in NFKC_Casefold. U+FFFD marks a byte that somebody upstream could not decode: it separates words, as it does
-# where this graph itself meets such a byte.
+# Not in NFKC_Casefold. U+FFFD marks a byte that somebody upstream could not decode: it separates words, as it
+# does where this graph itself meets such a byte.
 SUBSTITUTES = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc\u2032", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033", '"'),
@@ -53,8 +54,9 @@ def read_table(path: Path = TABLE) -> tuple[dict[int, tuple[int, ...]], dict[tup
     """Reads the baked table.
 
     Returns:
-        What each character becomes (characters that stay are left out), and what each pair of characters becomes.
-        Korean syllables are composed by rule (The Unicode Standard, section 3.12) and are added to the pairs here.
+        What each character becomes (characters that stay are left out), and what each pair of characters
+        becomes. Korean syllables are composed by rule (The Unicode Standard, section 3.12) and are added to
+        the pairs here.
     """
     characters: dict[int, tuple[int, ...]] = {}
     pairs: dict[tuple[int, int], int] = {}
@@ -81,8 +83,9 @@ def character_arrays() -> dict[str, np.ndarray]:
     """The table as arrays for a graph.
 
     Returns:
-        ``code`` [n] and, for each, ``start`` and ``length`` of its replacement in ``replacement``; ``pair`` [m], the
-        first code point times 2^21 plus the second, and ``composed`` [m]. All int64 but ``replacement``, int32.
+        ``code`` [n] and, for each, ``start`` and ``length`` of its replacement in ``replacement``; ``pair``
+        [m], the first code point times 2^21 plus the second, and ``composed`` [m]. All int64 but
+        ``replacement``, int32.
     """
     characters, pairs = read_table()
     lengths = np.array([len(target) for target in characters.values()], np.int64)

@@ -1,20 +1,21 @@
 """Strings to token ids, as one TensorFlow graph for training, evaluation and the exported model.
 
-Every text is repaired, folded, split and looked up by the same traced function, so that a served model sees the
-tokens that it was trained on. Ids: 0 is padding, ``1 .. oov_buckets`` are hashed unknown words, then come the words of
-the vocabulary in order.
+Every text is repaired, folded, split and looked up by the same traced function, so that a served model sees
+the tokens that it was trained on. Ids: 0 is padding, ``1 .. oov_buckets`` are hashed unknown words, then come
+the words of the vocabulary in order.
 
 What happens to a text:
 
 1. It is cut to `MAX_BYTES` bytes. Bytes that are no UTF-8 become a space.
-2. Each character becomes what ``characters.tsv`` says: compatibility forms are unified and case is folded (NFKC), all
-   kinds of white space and controls become a space, invisible characters vanish, typographic quotes become ASCII. A
-   letter followed by a combining accent becomes the accented letter. Accents are kept.
-3. It is split. A word is a run of letters, marks and digits, with hyphens, apostrophes and ``&`` inside, numbers with
-   their separators (``1,200``, ``10:30``) and acronyms with their dots (``u.s.``). As in the Penn Treebank, and so in
-   word-vector files, ``don't`` is ``do n't`` and ``bank's`` is ``bank 's``, and its signs ``-lrb-``, two backquotes,
-   two apostrophes, ``--`` and ``...`` are one token each. Every other sign and every Chinese or Japanese
-   character is a token. Thai, Lao, Khmer and Burmese are written without spaces and stay unsplit.
+2. Each character becomes what ``characters.tsv`` says: compatibility forms are unified and case is folded
+   (NFKC), all kinds of white space and controls become a space, invisible characters vanish, typographic
+   quotes become ASCII. A letter followed by a combining accent becomes the accented letter. Accents are kept.
+3. It is split. A word is a run of letters, marks and digits, with hyphens, apostrophes and ``&`` inside,
+   numbers with their separators (``1,200``, ``10:30``) and acronyms with their dots (``u.s.``). As in the
+   Penn Treebank, and so in word-vector files, ``don't`` is ``do n't`` and ``bank's`` is ``bank 's``, and its
+   signs ``-lrb-``, two backquotes, two apostrophes, ``--`` and ``...`` are one token each. Every other sign
+   and every Chinese or Japanese character is a token. Thai, Lao, Khmer and Burmese are written without spaces
+   and stay unsplit.
 """
 
 from __future__ import annotations
@@ -60,13 +61,14 @@ class TextEncoder(tf.Module):
     Args:
         words: the vocabulary, most frequent first; see `build_vocabulary`.
         tokenizer: ``"word"``, or ``"wordpiece"``, which splits words into the pieces of the vocabulary with
-            tensorflow-text and needs its operations where the graph is loaded. Its vocabulary holds ``[UNK]``.
-        oov_buckets: number of ids that unknown words are hashed to. At least 1 for ``word``; a wordpiece vocabulary
-            has its own unknown piece, so 0 is enough there.
+            tensorflow-text and needs its operations where the graph is loaded. Its vocabulary holds
+            ``[UNK]``.
+        oov_buckets: number of ids that unknown words are hashed to. At least 1 for ``word``; a wordpiece
+            vocabulary has its own unknown piece, so 0 is enough there.
 
     Raises:
-        ValueError: if the vocabulary holds a duplicate, an empty word or one with a line break, or if an argument is
-            out of range.
+        ValueError: if the vocabulary holds a duplicate, an empty word or one with a line break, or if an
+            argument is out of range.
     """
 
     def __init__(self, words: Sequence[str], tokenizer: str = "word", oov_buckets: int = 64):
@@ -105,7 +107,8 @@ class TextEncoder(tf.Module):
         self._composed = _table(characters["pair"], characters["composed"], 0)
         self._pieces = _wordpiece(words) if tokenizer == "wordpiece" else None
         self._unknown_id = first + words.index(UNKNOWN_PIECE) if tokenizer == "wordpiece" else 0
-        # Behind a plain function, because a tf.function in an attribute would be written into every SavedModel.
+        # Behind a plain function, because a tf.function in an attribute would be written into every
+        # SavedModel.
         flat = tf.function(
             self._flat_ids, input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int64)]
         )
@@ -229,7 +232,7 @@ class TextEncoder(tf.Module):
     def _compose(
         self, values: tf.Tensor, rows: tf.Tensor, _: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Joins each letter with the combining mark that follows it in its row; repeated until nothing joins."""
+        """Joins each letter with the combining mark after it in its row; repeated until nothing joins."""
         wide = tf.cast(values, tf.int64)
         pair = tf.bitwise.left_shift(wide[:-1], tf.constant(21, tf.int64)) + wide[1:]
         composed = tf.cast(self._composed.lookup(pair), values.dtype)
@@ -252,9 +255,10 @@ def build_vocabulary(
     Args:
         texts: the training texts.
         tokenizer: as for `TextEncoder`.
-        extra_words: further words, in this order, e.g. those of a vector file, which need no training text to be
-            known. Those that the tokenizer never yields, and those already there, are left out.
-        max_words: most words that are taken from the texts. For ``wordpiece``, the size of the learnt vocabulary.
+        extra_words: further words, in this order, e.g. those of a vector file, which need no training text to
+            be known. Those that the tokenizer never yields, and those already there, are left out.
+        max_words: most words that are taken from the texts. For ``wordpiece``, the size of the learnt
+        vocabulary.
         min_count: occurrences that a word of the texts needs.
     """
     splitter = TextEncoder([UNKNOWN_PIECE], "word")
@@ -280,7 +284,7 @@ def write_vocabulary(path: str | Path, words: Sequence[str]) -> None:
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
-    """Reads one word a line; raises DataError, a ValueError, that names the line which is empty or repeated."""
+    """Reads one word a line; raises DataError, a ValueError, that names an empty or repeated line."""
     words: dict[str, int] = {}
     with open(path, encoding="utf-8", newline="\n") as file:
         for number, line in enumerate(file, start=1):

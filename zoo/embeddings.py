@@ -1,0 +1,222 @@
+"""Word-vector files to the first matrix of a model.
+
+Reads what GloVe and word2vec write as text, plain or gzipped: one word and its numbers a line, optionally
+after a header line ``count dimension``. A word is looked up exactly as the vocabulary spells it; the
+vocabulary is folded to lower case, so the vectors should be of lower-cased text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from zoo.data import DataError
+
+# Half the width of the uniform distribution of words without a vector (Kim 2014, section 3.2).
+RANDOM_RANGE = 0.25
+
+_COUNT = re.compile(rb"[0-9]+")
+_DECIMAL = re.compile(rb"[-+]?[0-9]*\.[0-9]+(?:[eE][-+]?[0-9]+)?")
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many words of a vocabulary have a vector; ``str`` gives one line for the log.
+
+    Attributes:
+        found: words with a vector in at least one file.
+        found_in: the same for each file, by its name.
+        missing: the words without, in the vocabulary's order.
+        token_share: share of the text's tokens that the found words make up; None where no counts were given.
+    """
+
+    found: int
+    found_in: tuple[tuple[str, int], ...]
+    missing: tuple[str, ...]
+    token_share: float | None = None
+
+    @property
+    def share(self) -> float:
+        """Share of the vocabulary's words that were found; 0 for an empty vocabulary."""
+        total = self.found + len(self.missing)
+        return self.found / total if total else 0.0
+
+    def __str__(self) -> str:
+        line = f"{self.found} of {self.found + len(self.missing)} words have a vector ({self.share:.1%})"
+        if self.token_share is not None:
+            line += f", {self.token_share:.1%} of the tokens"
+        if len(self.found_in) > 1:
+            line += "; " + ", ".join(f"{count} in {name}" for name, count in self.found_in)
+        if self.missing:
+            line += "; without: " + " ".join(self.missing[:8]) + (" ..." if len(self.missing) > 8 else "")
+        return line
+
+
+def read_words(paths: Sequence[str | Path], limit: int | None = None) -> list[str]:
+    """Returns the words of vector files in the files' order, without repeats, at most ``limit``."""
+    words: dict[str, None] = {}
+    for path in _as_paths(paths):
+        for _, word, _ in _rows(path):
+            if limit is not None and len(words) >= limit:
+                return list(words)
+            words[word.decode("utf-8", "replace")] = None
+    return list(words)
+
+
+def embedding_matrix(
+    paths: Sequence[str | Path],
+    words: Sequence[str],
+    oov_buckets: int,
+    seed: int,
+    counts: Mapping[str, int] | None = None,
+    dimension: int | None = None,
+) -> tuple[np.ndarray, Coverage]:
+    """Builds the embedding matrix of a vocabulary from one or more vector files.
+
+    Only the vectors of ``words`` are kept in memory, and only their numbers are checked. Of a word that a
+    file repeats, the first vector counts. A word that one file has and another lacks gets zeros for the
+    latter. A word that no file has, and each bucket of unknown words, is drawn from U(-0.25, 0.25) by its own
+    seed, made of ``seed`` and the word, so that it does not depend on the rest of the vocabulary.
+
+    Args:
+        paths: vector files; the vectors of several are joined end to end.
+        words: the vocabulary.
+        oov_buckets: rows between padding and the words, as in `zoo.text.TextEncoder`.
+        seed: for the random rows.
+        counts: how often each word occurs, for the share of tokens in the report.
+        dimension: the numbers of a row (of all files together), where it is known beforehand.
+
+    Returns:
+        float32 [1 + oov_buckets + len(words), E], row 0 zeros, and the `Coverage`.
+
+    Raises:
+        DataError: for a line that is no word with finite numbers, or has more or fewer of them than the first
+            line; names path and line.
+        ValueError: if there is no path, or E is not ``dimension``.
+    """
+    paths = _as_paths(paths)
+    if not paths:
+        raise ValueError("embedding_matrix needs at least one vector file. Received: paths=[]")
+    first = 1 + oov_buckets
+    row_of = {word.encode(): first + index for index, word in enumerate(words)}
+    known = np.zeros(first + len(words), bool)
+    parts = []
+    found_in = []
+    for path in paths:
+        part, found = _read_vectors(path, row_of, len(known))
+        parts.append(part)
+        found_in.append((path.name, int(found.sum())))
+        known |= found
+    matrix = np.concatenate(parts, axis=1)
+    size = matrix.shape[1]
+    if dimension is not None and size != dimension:
+        raise ValueError(
+            f"The vectors must have {dimension} numbers in all; choose other files or another dimension. "
+            f"Received: {size} in {', '.join(map(str, paths))}"
+        )
+    for bucket in range(oov_buckets):
+        matrix[1 + bucket] = _random_vector(f"{seed}\n{bucket}", size)  # no word holds a line break
+    for index in np.flatnonzero(~known[first:]):
+        matrix[first + index] = _random_vector(f"{seed}\n\n{words[index]}", size)
+    missing = tuple(word for word, has_vector in zip(words, known[first:], strict=True) if not has_vector)
+    token_share = None
+    if counts is not None:
+        total = sum(counts.get(word, 0) for word in words)
+        token_share = 1 - sum(counts.get(word, 0) for word in missing) / total if total else 0.0
+    return matrix, Coverage(len(words) - len(missing), tuple(found_in), missing, token_share)
+
+
+def _read_vectors(path: Path, row_of: Mapping[bytes, int], num_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Reads the vectors of the wanted words: float32 [num_rows, E], and which rows were found."""
+    matrix = None
+    line_of = np.zeros(num_rows, np.int64)
+    for number, word, fields in _rows(path):
+        if matrix is None:
+            matrix = np.zeros((num_rows, len(fields)), np.float32)
+        row = row_of.get(word)
+        if row is None or line_of[row]:
+            continue
+        try:
+            matrix[row] = [*map(float, fields)]
+        except ValueError:
+            matrix[row] = np.nan
+        line_of[row] = number
+    broken = line_of[~np.isfinite(matrix).all(axis=1)]
+    if broken.size:
+        number = int(broken.min())
+        line = next(b" ".join([word, *fields]) for at, word, fields in _rows(path) if at == number)
+        raise DataError(path, number, "a word and finite numbers", _text(line))
+    return matrix, line_of > 0
+
+
+def _rows(path: Path) -> Iterator[tuple[int, bytes, list[bytes]]]:
+    """Yields line number, word and the unparsed numbers; all lines have the same number of these."""
+    dimension = num_lines = None
+    number = count = 0
+    with _open(path) as file:
+        for number, line in _numbered(path, file):
+            line = line.rstrip(b" \r\n")
+            if dimension is None:
+                head = line.split(b" ")
+                if number == 1 and len(head) == 2 and all(map(_COUNT.fullmatch, head)):
+                    num_lines, dimension = map(int, head)
+                    continue
+                dimension = len(head) - 1
+            # From the right, because a word may hold spaces.
+            word, *fields = line.rsplit(b" ", dimension)
+            if not dimension or len(fields) != dimension or not word or not _is_number(fields[0]):
+                raise DataError(path, number, f"a word and {dimension or 'some'} numbers", _text(line))
+            if b" " in word and _DECIMAL.fullmatch(word.rsplit(b" ", 1)[1]):
+                surplus = f"{dimension + 1} or more in {_text(line)}"
+                raise DataError(path, number, f"{dimension} numbers, as on the lines before", surplus)
+            count += 1
+            yield number, word, fields
+    if not count:
+        raise DataError(path, None, "at least one word and its numbers", "an empty file")
+    if num_lines is not None and count != num_lines:
+        raise DataError(path, number, f"{num_lines} vectors, as the first line says", f"{count} vectors")
+
+
+def _open(path: Path) -> IO[bytes]:
+    with open(path, "rb") as file:
+        is_gzip = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if is_gzip else open(path, "rb")
+
+
+def _numbered(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    try:
+        for number, line in enumerate(file, start=1):  # noqa: B007 - the last number names the place
+            yield number, line
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(path, number + 1, "a whole gzip file", str(error)) from error
+
+
+def _random_vector(key: str, size: int) -> np.ndarray:
+    """Draws from U(-0.25, 0.25); a hash, because a numpy generator for each word takes ten times as long."""
+    bits = np.frombuffer(hashlib.shake_128(key.encode()).digest(4 * size), "<u4")
+    return ((bits / 2**32 - 0.5) * 2 * RANDOM_RANGE).astype(np.float32)
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace")
+
+
+def _as_paths(paths: Sequence[str | Path]) -> list[Path]:
+    return [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]

@@ -1,6 +1,6 @@
 """Baselines that count words and train nothing, scored by the same evaluation as the models.
 
-Each has ``fit(train)``, which returns the scorer itself, and ``score(groups)``, one array of scores per group.
+Each has ``fit(train)``, which returns the scorer itself, and ``score(groups)``, an array of scores a group.
 A query or candidate without a known word scores 0. Libraries are imported where they are used: training a
 model needs none of them, and bm25s brings JAX up, GPU memory included, as soon as it is imported.
 """
@@ -112,12 +112,12 @@ class TfIdf:
 
 
 @dataclass(frozen=True)
-class RandomOrder:
-    """Uniform random scores; those of a query depend on the seed and its id alone, not on the other queries."""
+class Random:
+    """Uniform random scores; a query's depend on the seed and its id alone, not on the other queries."""
 
     seed: int = 0
 
-    def fit(self, train: Sequence[Group]) -> RandomOrder:
+    def fit(self, train: Sequence[Group]) -> Random:
         return self
 
     def score(self, groups: Sequence[Group]) -> list[np.ndarray]:

@@ -66,8 +66,8 @@ class PairwiseHinge(keras.losses.Loss):
     Raises:
         ValueError: for a negative margin, or when labels and scores are not both ``[B, L]``.
 
-    Reference: Lei et al. 2016, Eq. 3 (the max over Q(q) includes the positive itself at no margin, which is
-    the same expression).
+    Reference: Lei et al. 2016, section 3 (their max includes the positive itself at no margin, which is the
+    same expression).
     """
 
     def __init__(self, margin=1.0, name="pairwise_hinge", reduction="sum_over_batch_size", dtype=None):

@@ -87,7 +87,7 @@ class RMSprop(_SummedRows, keras.optimizers.RMSprop):
 
 @_register
 class SGD(_SummedRows, keras.optimizers.SGD):
-    """Gradient descent whose clipping sees exact embedding gradients; without clipping it is the Keras class."""
+    """Gradient descent whose clipping sees exact embedding gradients; else it is the Keras class."""
 
 
 def _sum_rows(gradient, dense):

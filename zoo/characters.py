@@ -25,9 +25,10 @@ TABLE = Path(__file__).with_name("characters.tsv")
 # Not in NFKC_Casefold. U+FFFD marks a byte that somebody upstream could not decode: it separates words, as it
 # does where this graph itself meets such a byte.
 SUBSTITUTES = {
-    **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc\u2032", "'"),
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc\u2032\u00b4", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033", '"'),
     **dict.fromkeys("\u2010\u2011\u2212", "-"),
+    "\u2044": "/",
     "\ufffd": " ",
 }
 
@@ -42,6 +43,8 @@ def normalize_character(character: str) -> str:
     if _is_invisible(character):
         return ""
     folded = unicodedata.normalize("NFKC", character)
+    if unicodedata.decomposition(character).startswith("<fraction>"):
+        folded = " " + folded  # 2½ is no 21/2
     for _ in range(2):  # folding can undo the normal form, and the reverse: twice is a fixed point
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKD", folded).casefold())
     if folded == character:

@@ -21,7 +21,7 @@ What happens to a text:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -40,19 +40,37 @@ UNKNOWN_PIECE = "[UNK]"
 _BATCH = 1024
 _PRINTABLE_ASCII = r"[\t\n\r -~]*"
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
-_CLITIC = r"(?:n't|'(?:s|m|d|ll|re|ve))\b"
-# One alternative a line, the first that matches wins. RE2 has no look-ahead; \b is a boundary of ASCII words.
+
+# Few texts have one of these, so the rest is spared seven passes.
+_IS_MARKED = r"(?s).*(?:['`]|-[lr][rcs]b-|\.\.\.\.|---|!!|\?\?|__|==|\*\*|~~).*"
+_MARKS = (
+    ("-lrb-", "("),
+    ("-rrb-", ")"),
+    ("-l[sc]b-", "["),
+    ("-r[sc]b-", "]"),
+    ("``|''", '"'),
+    ("`", "'"),
+    (r"(--)-+|(\.\.\.)\.+|(!)!+|(\?)\?+|(_)_+|(=)=+|(\*)\*+|(~)~+", r"\1\2\3\4\5\6\7\8"),
+    (r"(?:n't|'(?:s|m|d|ll|re|ve))\b", r" \0"),
+)
+
+# What is set apart by spaces; plain words are matched by none, which makes this fast. The leftmost match
+# counts, and of those that begin together the first in this list. RE2 has no look-ahead; \b is a boundary of
+# ASCII words.
+_LETTERS = r"[\p{L}\p{M}\p{N}]+"
+_ACRONYM = r"\p{L}(?:\.\p{L})+\b\.?"
+_INSIDE = rf"(?:[-'&](?:{_ACRONYM}|{_LETTERS}))"
 _TOKEN = "|".join(
     [
-        r"-[lr][rcs]b-",
-        r"\p{L}(?:\.\p{L})+\b\.?",
+        rf"\b{_ACRONYM}{_INSIDE}*",
+        r"\bc\+\+|\b[cf]#",
         r"(?:n't|'(?:s|m|d|ll|re|ve|\d\ds?))\b",
-        r"[\p{L}\p{M}\p{N}]+(?:[.,:/]\p{N}+)*(?:[-'&][\p{L}\p{M}\p{N}]+)*",
-        r"``|''|--|\.\.\.",
-        r"\S",
+        rf"{_LETTERS}(?:(?:[.,:/]\p{{N}}+)+{_INSIDE}*|{_INSIDE}+)",
+        r"--|\.\.\.",
+        r"[^\s\p{L}\p{M}\p{N}]",
     ]
 )
-_PLAIN_TOKEN = r"[\p{L}\p{M}\p{N}]+|\S"
+_PUNCTUATION = r"[^\s\p{L}\p{M}\p{N}]"
 
 
 class TextEncoder(tf.Module):
@@ -130,23 +148,21 @@ class TextEncoder(tf.Module):
 
     def normalize(self, texts: tf.Tensor) -> tf.Tensor:
         """Texts, string [n], to folded texts, string [n] (steps 1 and 2 of the module)."""
-        texts = tf.strings.substr(texts, 0, MAX_BYTES)
-        rest = tf.where(~tf.strings.regex_full_match(texts, _PRINTABLE_ASCII))
-        lower = tf.strings.lower(texts)
-        return tf.cond(
-            tf.size(rest) > 0,
-            lambda: tf.tensor_scatter_nd_update(lower, rest, self._fold(tf.gather_nd(texts, rest))),
-            lambda: lower,
+        texts = tf.strings.substr(tf.convert_to_tensor(texts, tf.string), 0, MAX_BYTES)
+        is_ascii = tf.strings.regex_full_match(texts, _PRINTABLE_ASCII)
+        return _replace_rows(
+            tf.strings.lower(texts), ~is_ascii, lambda rows: self._fold(tf.gather(texts, rows))
         )
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Texts, string [n], to tokens, ragged string [n, (tokens)]."""
-        texts = self.normalize(tf.convert_to_tensor(texts, tf.string))
-        if self.tokenizer == "word":
-            texts = tf.strings.regex_replace(texts, _CLITIC, r" \0")
-            return tf.strings.split(tf.strings.regex_replace(texts, _TOKEN, r"\0 "))
-        tokens = tf.strings.split(tf.strings.regex_replace(texts, _PLAIN_TOKEN, r"\0 "))
-        return tokens.with_flat_values(self._pieces.tokenize(tokens.flat_values)).merge_dims(1, 2)
+        texts = self.normalize(texts)
+        if self.tokenizer == "wordpiece":
+            words = tf.strings.split(tf.strings.regex_replace(texts, _PUNCTUATION, r" \0 "))
+            return words.with_flat_values(self._pieces.tokenize(words.flat_values)).merge_dims(1, 2)
+        is_marked = tf.strings.regex_full_match(texts, _IS_MARKED)
+        texts = _replace_rows(texts, is_marked, lambda rows: _rewrite_marks(tf.gather(texts, rows)))
+        return tf.strings.split(tf.strings.regex_replace(texts, _TOKEN, r" \0 "))
 
     def __call__(self, texts: tf.Tensor, max_length: int) -> dict[str, tf.Tensor]:
         """Texts to padded ids.
@@ -315,6 +331,22 @@ def _batches(texts: Iterable[str]) -> Iterable[tf.Tensor]:
     texts = iter(texts)
     while batch := list(islice(texts, _BATCH)):
         yield tf.constant(batch, tf.string)
+
+
+def _replace_rows(texts: tf.Tensor, mask: tf.Tensor, rewrite: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
+    """Puts ``rewrite(rows)`` in place of the rows under the mask; runs nothing where there are none."""
+    rows = tf.where(mask)[:, 0]
+    return tf.cond(
+        tf.size(rows) > 0,
+        lambda: tf.tensor_scatter_nd_update(texts, rows[:, tf.newaxis], rewrite(rows)),
+        lambda: texts,
+    )
+
+
+def _rewrite_marks(texts: tf.Tensor) -> tf.Tensor:
+    for pattern, replacement in _MARKS:
+        texts = tf.strings.regex_replace(texts, pattern, replacement)
+    return texts
 
 
 def _table(keys, values, default: int) -> tf.lookup.StaticHashTable:

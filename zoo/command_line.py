@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 import time
@@ -162,6 +163,7 @@ def _run(recipe, space, values, flags, load):
         strategy=strategy,
         bar=sys.stderr.isatty() and sys.stdout.isatty(),
         sample=sample,
+        data_lines=tuple(report.lines()),
     )
     defaults = {knob.name: knob.default for knob in space}
     if flags.tune:
@@ -197,9 +199,11 @@ def _train_models(recipe, dataset, flags, options, models, values):
         seeds = range(flags.seed, flags.seed + (1 if chosen.build is None else flags.seeds))
         for seed in seeds:
             folder = runs.new_folder(flags.runs, chosen.name, f"{model}-{seed}")
-            settings = Options(**{**vars(options), "knobs": values | {"model": model}})
+            settings = dataclasses.replace(options, knobs=values | {"model": model})
             run = train(chosen, folder, dataset, settings, seed)
             _say_metrics(run, dataset)
+            if chosen.build is not None:
+                runs.link_latest(folder)
     measured = comparison.measured_rows(
         comparison.finished_runs(flags.runs, chosen.name), _last_split(dataset)
     )

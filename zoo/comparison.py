@@ -16,8 +16,8 @@ Row = dict[str, tuple[float, float, int]]
 
 def finished_runs(root: Path, recipe: str) -> list[Run]:
     """All whole runs of a recipe, the newest last; trials of a search are left out."""
-    folders = sorted((root / recipe).glob("*/recipe.json"), key=lambda file: file.stat().st_mtime)
-    return [Run(file.parent) for file in folders]
+    files = [file for file in (root / recipe).glob("*/recipe.json") if not file.parent.is_symlink()]
+    return [Run(file.parent) for file in sorted(files, key=lambda file: file.stat().st_mtime)]
 
 
 def measured_rows(runs: list[Run], split: str = "test") -> dict[str, Row]:

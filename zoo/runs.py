@@ -123,6 +123,14 @@ def new_folder(root: Path, recipe: str, label: str) -> Path:
     raise FileExistsError(f"No free run folder. Received: root={str(root)!r}, label={label!r}")
 
 
+def link_latest(folder: Path) -> None:
+    """Points ``latest``, beside the run's folder, to it."""
+    link = folder.parent / "latest"
+    new = folder.parent / f".latest-{folder.name}"
+    new.symlink_to(folder.name, target_is_directory=True)
+    new.replace(link)
+
+
 def write(
     folder, *, recipe, dataset, options, seed, encoder, coverage, model, metrics, scores, history, record
 ) -> Run:

@@ -11,7 +11,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from zoo import runs
+from zoo import report, runs
 from zoo.batches import Batches, EncodedSplit, encode_split, score_split
 from zoo.data import Dataset
 from zoo.embeddings import embedding_matrix, read_words
@@ -102,6 +102,7 @@ class Options:
         bar: whether a progress bar is drawn; else a line per epoch.
         sample: whether the data is the made-up sample.
         knobs: name to value of every knob, for the run's record.
+        data_lines: the data report, for the run's record.
         say: where lines of progress go.
     """
 
@@ -110,11 +111,12 @@ class Options:
     bar: bool = False
     sample: bool = False
     knobs: dict = field(default_factory=dict)
+    data_lines: tuple[str, ...] = ()
     say: Callable[[str], None] = print
 
 
 def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int) -> EncodedDataset:
-    """Fits the vocabulary on the training split alone, adds the words of the vector files, encodes all splits.
+    """Fits the vocabulary on the training split, adds the words of the vector files, encodes all splits.
 
     Words that only occur in dev or test are not looked at: the vector files bring theirs, the rest are
     unknown words, as they will be when the model serves.
@@ -145,7 +147,7 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
 
 
 class _RankDev(keras.callbacks.Callback):
-    """Ranks the whole queries of dev after each epoch; its place is before the callbacks that read the metric."""
+    """Ranks the whole queries of dev after each epoch; it stands before the callbacks that read the metric."""
 
     def __init__(self, dataset: Dataset, encoded: EncodedDataset):
         super().__init__()
@@ -222,7 +224,7 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
             scores[name] = split.per_group(score_split(model, split))
         labels = [np.array(group.labels) for group in dataset.splits[name]]
         metrics[name] = evaluate(dataset, name, scores[name]) | count_queries(labels, dataset.convention)
-    return runs.write(
+    run = runs.write(
         folder,
         recipe=recipe,
         dataset=dataset,
@@ -236,6 +238,8 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
         history=history,
         record=record,
     )
+    report.write(run, recipe.published, options.data_lines)
+    return run
 
 
 def _fit(recipe, folder, dataset, encoded, options, seed, record):

@@ -32,7 +32,7 @@ def hyperparameters(**values) -> keras_tuner.HyperParameters:
 
 
 def knobs(recipe: Callable) -> list:
-    """The knobs that a recipe asks for, in its order: KerasTuner's ``Int``, ``Float``, ``Choice``, ``Boolean``."""
+    """The knobs that a recipe asks for, in its order, as KerasTuner's ``Int``, ``Float``, ``Choice``, ``Boolean``."""
     hp = keras_tuner.HyperParameters()
     recipe(hp)
     return hp.space

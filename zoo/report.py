@@ -1,0 +1,128 @@
+"""What a person reads of a run: ``report.html`` (one file, no network) and the model card ``README.md``."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import jinja2
+
+from zoo.runs import Run
+
+_METRIC_NAMES = {"map": "MAP", "mrr": "MRR"}
+_TIES = {
+    "file": "equal scores keep the order of the file",
+    "pessimistic": "equal scores count against the system",
+    "average": "equal scores count as the mean over their orders",
+}
+_WITHOUT_POSITIVE = {
+    "skip": "queries without a relevant candidate are left out",
+    "zero": "queries without a relevant candidate count as zero",
+    "error": "every query has a relevant candidate",
+}
+
+
+def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str]) -> None:
+    """Writes both files into the run's folder.
+
+    Args:
+        run: a finished run.
+        published: the paper's table: model to metric to value, as fractions.
+        data_lines: the data report, one line each.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=jinja2.select_autoescape(["html"]),
+    )
+    history = _read_rows(run.folder / "history.csv", ",")
+    content = {
+        "settings": run.settings,
+        "metrics": [
+            (
+                _METRIC_NAMES.get(name, name),
+                [run.metrics[split][name] for split in _splits(run)],
+                paper.get(name),
+            )
+            for paper in [published.get(run.settings["model"], {})]
+            for name in run.metrics[_splits(run)[0]]
+            if not name.startswith("num_")
+        ],
+        "splits": [(split, run.metrics[split]) for split in _splits(run)],
+        "convention": ", ".join(
+            [
+                _TIES[run.metrics["convention"]["ties"]],
+                _WITHOUT_POSITIVE[run.metrics["convention"]["without_positive"]],
+            ]
+            + (["ranks after {cutoff} are ignored"] if run.metrics["convention"]["cutoff"] else [])
+        ).format(**run.metrics["convention"]),
+        "training": run.metrics["training"],
+        "data_lines": data_lines,
+        "curves": _curves(history) if history else "",
+        "examples": _missed(run),
+        "has_model": run.settings["module"] is not None,
+    }
+    for template, name in (("report.html", "report.html"), ("model_card.md", "README.md")):
+        (run.folder / name).write_text(environment.get_template(template).render(content), "utf-8")
+
+
+def _splits(run):
+    return [name for name in ("dev", "test") if name in run.metrics]
+
+
+def _read_rows(path, delimiter):
+    if not path.is_file():
+        return []
+    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter=delimiter, quoting=quoting))
+
+
+def _curves(history) -> str:
+    """Loss and dev metrics by epoch, as one SVG."""
+    from matplotlib.figure import Figure  # slow to import, and only needed here
+
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    epochs = [int(row["epoch"]) for row in history]
+    left.plot(epochs, [float(row["loss"]) for row in history], marker="o", markersize=3)
+    left.set(title="training loss", xlabel="epoch")
+    for name in history[0]:
+        if name.startswith("dev_"):
+            label = name.removeprefix("dev_")
+            right.plot(
+                epochs,
+                [float(row[name]) for row in history],
+                marker="o",
+                markersize=3,
+                label=_METRIC_NAMES.get(label, label),
+            )
+    right.set(title="dev", xlabel="epoch")
+    right.legend()
+    for axes in (left, right):
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid(alpha=0.3)
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def _missed(run, limit=10):
+    """The queries of the last split whose best-scored candidate is wrong by the widest margin of score."""
+    rows = [
+        row for row in _read_rows(run.folder / "predictions.tsv", "\t") if row["split"] == _splits(run)[-1]
+    ]
+    groups = {}
+    for row in rows:
+        groups.setdefault(row["group"], []).append(row)
+    missed = []
+    for candidates in groups.values():
+        ranked = sorted(candidates, key=lambda row: -float(row["score"]))
+        right = [row for row in ranked if float(row["label"]) > 0]
+        if right and float(ranked[0]["label"]) <= 0:
+            missed.append((float(ranked[0]["score"]) - float(right[0]["score"]), ranked[0], right[0]))
+    missed.sort(key=lambda entry: -entry[0])
+    return [(wrong, right) for _, wrong, right in missed[:limit]]

@@ -57,6 +57,19 @@ def open_bytes(path: str | Path) -> IO[bytes]:
         raise DataError(path, None, "a readable file", error.strerror) from error
 
 
+def read_bytes(path: str | Path) -> bytes:
+    """The whole content of a file, unzipped.
+
+    Raises:
+        DataError: the file cannot be read, or its gzip stream is broken.
+    """
+    with open_bytes(path) as file:
+        try:
+            return file.read()
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(path, None, "a whole gzip stream", str(error)) from error
+
+
 def read_lines(path: str | Path, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
     """Pairs of 1-based line number and text of a UTF-8 file.
 
@@ -114,8 +127,7 @@ def read_pickle(path: str | Path) -> object:
         DataError: the file is no pickle, or wants a global that is not admitted; the error names it.
     """
     try:
-        with open_bytes(path) as file:
-            content = file.read()
+        content = read_bytes(path)
         if content.startswith(b"PK\x03\x04"):
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 members = [name for name in archive.namelist() if not name.endswith("/")]

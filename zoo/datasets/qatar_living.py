@@ -79,28 +79,28 @@ def load(folder: str | Path, keep_copies: bool = False) -> Dataset:
         DataError: no dev file or no train part is there, or a file does not hold what it must.
     """
     paths = {part: files.find(folder, forms, _SUBFOLDERS) for part, forms in _FORMS.items()}
-    parts = {part: list(_read(path, part)) for part, path in paths.items() if path}
+    threads = {part: list(_read(path, part)) for part, path in paths.items() if path}
+    parts = {part: [group for group in groups if group.candidates] for part, groups in threads.items()}
+    num_empty = sum(map(len, threads.values())) - sum(map(len, parts.values()))
     train_parts = [part for part in _FORMS if part not in ("dev", "test")]
     for needed in (["dev"], train_parts):
         if not any(part in parts for part in needed):
             raise files.missing(folder, dict.fromkeys(name for part in needed for name in _FORMS[part]))
     held_out = {_letters(group.query[0]) for part in ("dev", "test") for group in parts.get(part, ())} - {""}
-    train, seen, num_copies, num_empty = [], {}, 0, 0
+    train, seen, num_copies = [], {}, 0
     for part in train_parts:
         for group in parts.get(part, ()):
             if group.id in seen:
                 raise DataError(paths[part], None, f"thread ids that are not in {seen[group.id]}", group.id)
             seen[group.id] = paths[part]
             is_copy = part.startswith("2015") and group.id in _TEST_IN_2015
-            if not group.candidates:
-                num_empty += 1
-            elif (is_copy or _letters(group.query[0]) in held_out) and not keep_copies:
+            if (is_copy or _letters(group.query[0]) in held_out) and not keep_copies:
                 num_copies += 1
             else:
                 train.append(group)
     notes = [f"Not there: {part}." for part in _FORMS if part not in parts]
     if num_empty:
-        notes.append(f"Train threads without comments, left out: {num_empty}.")
+        notes.append(f"Threads without comments, left out: {num_empty}.")
     if num_copies:
         notes.append(f"Train threads whose question is in dev or test, left out: {num_copies}.")
     for part, path in paths.items():

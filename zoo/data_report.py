@@ -1,0 +1,158 @@
+"""What a data set holds, before anything is trained on it: sizes, doubtful pairs, and leaks between splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+from zoo.data import DataError, Dataset, Group
+from zoo.splits import normalise
+
+_COLUMNS = (
+    ("groups", "groups"),
+    ("pairs", "pairs"),
+    ("positives", "positives"),
+    ("without_positive", "no positive"),
+    ("all_positive", "all positive"),
+    ("candidates", "candidates per group"),
+    ("empty_texts", "empty texts"),
+    ("duplicate_pairs", "duplicates"),
+    ("contradictory_pairs", "contradictions"),
+)
+
+
+@dataclass(frozen=True)
+class SplitReport:
+    """Counts of one split; texts are compared without regard to case and white space.
+
+    Attributes:
+        groups, pairs, positives: how many there are; a label above 0 is positive.
+        without_positive, all_positive: groups that no ranking can get right, or wrong.
+        min_candidates, mean_candidates, max_candidates: per group.
+        empty_texts: queries and candidates without any character but white space.
+        duplicate_pairs: rows that repeat a query, candidate and label, beyond the first.
+        contradictory_pairs: pairs of query and candidate that have several labels.
+    """
+
+    groups: int
+    pairs: int
+    positives: int
+    without_positive: int
+    all_positive: int
+    min_candidates: int
+    mean_candidates: float
+    max_candidates: int
+    empty_texts: int
+    duplicate_pairs: int
+    contradictory_pairs: int
+
+    @property
+    def candidates(self) -> str:
+        """Least, mean and most candidates of a group in one word, ``5..5.0..5``."""
+        return f"{self.min_candidates}..{self.mean_candidates:.1f}..{self.max_candidates}"
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What two splits share.
+
+    Attributes:
+        first, second: the splits.
+        queries: query texts that are in both.
+        pairs: pairs of query and candidate that are in both, in either role.
+        example: one of the shared queries, or a query of the shared pairs; empty where nothing is shared.
+    """
+
+    first: str
+    second: str
+    queries: int
+    pairs: int
+    example: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of `report`."""
+
+    name: str
+    splits: dict[str, SplitReport]
+    overlaps: tuple[Overlap, ...]
+
+    @property
+    def leaks(self) -> list[str]:
+        """One sentence for each two splits that share queries or pairs."""
+        return [
+            f"{overlap.first} and {overlap.second} share {overlap.queries} queries and {overlap.pairs} pairs, "
+            f"e.g. {overlap.example[:50]!r}."
+            for overlap in self.overlaps
+            if overlap.queries or overlap.pairs
+        ]
+
+    def lines(self) -> list[str]:
+        """A table with a row for each split, then the leaks."""
+        rows = [["split", *(title for _, title in _COLUMNS)]]
+        for split, counts in self.splits.items():
+            rows.append([split, *(str(getattr(counts, attribute)) for attribute, _ in _COLUMNS)])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        table = [
+            "  ".join(
+                [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+            )
+            for row in rows
+        ]
+        return table + (self.leaks or ["No query or pair is in two splits."])
+
+
+def report(dataset: Dataset) -> Report:
+    """Count a data set's splits and compare them with one another."""
+    pairs = {split: _pairs(groups) for split, groups in dataset.splits.items()}
+    splits = {split: _count(groups, pairs[split]) for split, groups in dataset.splits.items()}
+    queries = {split: {query for query, _ in labels} for split, labels in pairs.items()}
+    unordered = {split: {tuple(sorted(pair)): pair for pair in labels} for split, labels in pairs.items()}
+    overlaps = []
+    for first, second in combinations(dataset.splits, 2):
+        shared = queries[first] & queries[second]
+        shared_pairs = unordered[first].keys() & unordered[second].keys()
+        examples = shared or {unordered[first][pair][0] for pair in shared_pairs}
+        overlaps.append(Overlap(first, second, len(shared), len(shared_pairs), min(examples, default="")))
+    return Report(dataset.name, splits, tuple(overlaps))
+
+
+def check_strict(report: Report) -> None:
+    """Refuse a data set whose splits share queries or pairs.
+
+    Raises:
+        DataError: with the leaks.
+    """
+    if report.leaks:
+        raise DataError(report.name, None, "splits that share no query and no pair (--strict)", report.leaks)
+
+
+def _pairs(groups: list[Group]) -> dict[tuple[str, str], list[float]]:
+    """The labels of each pair of normalised query and candidate."""
+    labels: dict[tuple[str, str], list[float]] = {}
+    for group in groups:
+        query = normalise(group.query)
+        for candidate, label in zip(group.candidates, group.labels, strict=True):
+            labels.setdefault((query, normalise(candidate)), []).append(label)
+    return labels
+
+
+def _count(groups: list[Group], pairs: dict[tuple[str, str], list[float]]) -> SplitReport:
+    sizes = [len(group.labels) for group in groups]
+    positives = [sum(label > 0 for label in group.labels) for group in groups]
+    empty = sum(not normalise(group.query) for group in groups)
+    empty += sum(len(labels) for (_, candidate), labels in pairs.items() if not candidate)
+    return SplitReport(
+        groups=len(groups),
+        pairs=sum(sizes),
+        positives=sum(positives),
+        without_positive=sum(count == 0 for count in positives),
+        all_positive=sum(count == size > 0 for count, size in zip(positives, sizes, strict=True)),
+        min_candidates=min(sizes, default=0),
+        mean_candidates=sum(sizes) / max(1, len(sizes)),
+        max_candidates=max(sizes, default=0),
+        empty_texts=empty,
+        duplicate_pairs=sum(len(labels) - len(set(labels)) for labels in pairs.values()),
+        contradictory_pairs=sum(len(set(labels)) > 1 for labels in pairs.values()),
+    )

@@ -1,0 +1,1 @@
+"""A run turned into a versioned SavedModel that takes strings, and all that serves it."""

@@ -1,0 +1,51 @@
+"""Export a run: ``python -m export RUN DEST [--name NAME]``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from export.graph_ops import read_signatures
+from export.parity import ParityError
+from export.saved_model import ExportError, export
+from zoo import runs
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exports one run and says what came of it; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        "python -m export",
+        description="Turn a run into a SavedModel that takes strings, with what serves it.",
+    )
+    parser.add_argument("run", type=Path, help="folder of a run, as a recipe prints it")
+    parser.add_argument(
+        "destination", type=Path, help="folder of the model; each export adds the next number"
+    )
+    parser.add_argument("--name", help="the model's name on a server; the destination's name if not given")
+    options = parser.parse_args(arguments)
+    try:
+        run = runs.load(options.run)
+        run.model, run.text_encoder  # noqa: B018 read now, so that a broken run is told from a failing export
+    except (ValueError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    try:
+        version = export(run, options.destination, options.name)
+    except (ParityError, ExportError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (ValueError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"Exported {options.run} to {version}")
+    for name, (inputs, outputs) in read_signatures(version).items():
+        print(f"  {name}: {', '.join(inputs)} -> {', '.join(outputs)}")
+    parity = json.loads((version / "assets.extra" / "parity.json").read_text("utf-8"))
+    print(f"Parity: {parity['num_pairs']} hard texts, largest difference {parity['largest_difference']:.1e}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""Ask a served model: TensorFlow Serving, or the local server of this package.
+
+::
+
+    python -m export.client --url http://127.0.0.1:8501/v1/models/NAME --query "..." --candidate "..." "..."
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+import requests
+
+DEFAULT_URL = "http://127.0.0.1:8501"
+Text = str | Mapping[str, str]
+
+
+class ServingError(RuntimeError):
+    """No server, an unknown model, or a request that the server refuses."""
+
+
+class Answer(NamedTuple):
+    """One candidate of a ranking.
+
+    Attributes:
+        candidate: as it was given.
+        score: log-odds of a match.
+        probability: its sigmoid.
+    """
+
+    candidate: Text
+    score: float
+    probability: float
+
+
+class Client:
+    """Scores and ranks candidates for a query over REST.
+
+    Args:
+        url: where the server listens, ``http://host:port``, or with the model, ``http://host:port/v1/models/NAME``.
+        name: the model's name; needed if ``url`` does not hold it.
+        version: a version number; the server's choice, its newest, if not given.
+        timeout: seconds to wait for a connection and for a reply.
+
+    A text is a string, or a mapping of field to string where the model's texts have several fields.
+
+    Raises:
+        ValueError: if no model is named.
+        ServingError: from every method, if the server cannot be reached or refuses.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        name: str | None = None,
+        *,
+        version: int | None = None,
+        timeout: float = 10.0,
+    ):
+        base, _, rest = url.removesuffix(":predict").partition("/v1/models/")
+        name = name or rest.partition("/")[0]
+        if not name:
+            raise ValueError(
+                "A model must be named, by name=... or in the URL, http://host:port/v1/models/NAME. "
+                f"Received: url={url!r}"
+            )
+        self.name, self.timeout = name, timeout
+        self._server = base.rstrip("/")
+        self._model = f"{self._server}/v1/models/{quote(name, safe='')}"
+        self._path = self._model if version is None else f"{self._model}/versions/{version}"
+        self._session = requests.Session()
+        # A proxy of the environment cannot reach a server of this machine.
+        self._session.trust_env = urlsplit(base).hostname not in ("localhost", "127.0.0.1", "::1")
+
+    def score(self, query: Text, candidates: Sequence[Text]) -> list[float]:
+        """Log-odds that each candidate matches the query, in the order of the candidates."""
+        return [answer.score for answer in self._ask(query, candidates)]
+
+    def rank(self, query: Text, candidates: Sequence[Text]) -> list[Answer]:
+        """The candidates, best first; equal scores stay in the order given."""
+        return sorted(self._ask(query, candidates), key=lambda answer: -answer.score)
+
+    def predict(self, inputs: Mapping[str, list], signature: str = "serving_default") -> dict[str, list]:
+        """Calls any signature with columns of inputs and returns its columns of outputs."""
+        outputs = self._call(
+            "POST", f"{self._path}:predict", {"signature_name": signature, "inputs": inputs}
+        )["outputs"]
+        # A signature with one output is answered without its name.
+        return outputs if isinstance(outputs, dict) else {"": outputs}
+
+    def status(self) -> dict[int, str]:
+        """State of each version that the server knows, ``"AVAILABLE"`` where it answers."""
+        reply = self._call("GET", self._path)
+        return {int(entry["version"]): entry["state"] for entry in reply["model_version_status"]}
+
+    def _ask(self, query, candidates):
+        candidates = list(candidates)
+        if not candidates:
+            return []
+        inputs = _columns("query", [query] * len(candidates)) | _columns("candidate", candidates)
+        outputs = self.predict(inputs)
+        return list(map(Answer, candidates, outputs["score"], outputs["probability"]))
+
+    def _call(self, method, url, content: Any = None):
+        try:
+            reply = self._session.request(method, url, json=content, timeout=self.timeout)
+        except requests.Timeout:
+            raise ServingError(f"No reply within {self.timeout:g} s. Received: url={url!r}") from None
+        except requests.ConnectionError as error:
+            raise ServingError(
+                "No server answers; start one with `python -m export.server FOLDER`. "
+                f"Received: url={url!r} ({error})"
+            ) from None
+        except requests.RequestException as error:
+            raise ServingError(
+                f"The address must be that of a server. Received: url={url!r} ({error})"
+            ) from None
+        try:
+            parsed = reply.json()
+        except requests.JSONDecodeError:
+            parsed = {"error": reply.text[:200]}
+        if not reply.ok:
+            hint = f"; is the model called {self.name!r} there?" if reply.status_code == 404 else ""
+            message = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
+            raise ServingError(
+                f"The server refused with {reply.status_code}: {message}{hint} Received: url={url!r}"
+            )
+        return parsed
+
+
+def _columns(side, texts):
+    if isinstance(texts[0], str):
+        return {side: texts}
+    return {f"{side}_{field}": [text[field] for text in texts] for field in texts[0]}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Asks one question and prints the candidates ranked; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        "python -m export.client", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument(
+        "--url", default=DEFAULT_URL, help="http://host:port or http://host:port/v1/models/NAME"
+    )
+    parser.add_argument("--name", help="the model's name, if the URL does not hold it")
+    parser.add_argument("--query", required=True)
+    parser.add_argument(
+        "--candidate", required=True, action="extend", nargs="+", help="may be given several times"
+    )
+    parser.add_argument("--timeout", type=float, default=10.0, help="seconds")
+    options = parser.parse_args(arguments)
+    try:
+        client = Client(options.url, options.name, timeout=options.timeout)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    try:
+        answers = client.rank(options.query, options.candidate)
+    except ServingError as error:
+        print(error, file=sys.stderr)
+        return 1
+    for place, answer in enumerate(answers, start=1):
+        print(
+            f"{place:3}. probability {answer.probability:.3f}  score {answer.score:+.3f}  {answer.candidate}"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""The gate of an export: a fresh process without this project's code must score as the run does."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from export.texts import HOSTILE, as_text, own_pairs
+from zoo.batches import input_name
+
+TOLERANCE = 1e-5
+
+
+class ParityError(RuntimeError):
+    """The exported model and the run disagree on a pair of texts."""
+
+
+class Parity(NamedTuple):
+    """What was compared.
+
+    Attributes:
+        num_pairs: pairs of texts.
+        largest_difference: of two scores of one pair, alone, in a batch or in a list.
+        tolerance: what was allowed, relative for scores beyond 1.
+    """
+
+    num_pairs: int
+    largest_difference: float
+    tolerance: float
+
+
+def check(version_folder: str | Path, run) -> Parity:
+    """Scores hard texts through the SavedModel in a fresh process and compares with the run.
+
+    Every pair is scored alone, in one batch with all others, and its candidate in one list below the first
+    query; a request of no row must give an empty reply.
+
+    Args:
+        version_folder: the folder with ``saved_model.pb``.
+        run: what `zoo.runs.load` gives.
+
+    Raises:
+        ParityError: at the first score that differs or is not finite, with the pair and both scores; and if
+            the fresh process fails, with the end of what it printed.
+    """
+    pairs = [*own_pairs(run), *HOSTILE]
+    ranked = [(pairs[0][0], candidate) for _, candidate in pairs]
+    requests = [[], pairs, ranked, *([pair] for pair in pairs)]
+    texts = [[(as_text(query), as_text(candidate)) for query, candidate in request] for request in requests]
+    flat = [pair for request in texts for pair in request]
+    width = len(run.fields)
+    with_tensorflow_text = run.text_encoder.tokenizer == "wordpiece"
+    # On the CPU like the fresh process: an accelerator may round products to fewer digits.
+    with ThreadPoolExecutor(1) as pool, tf.device("CPU:0"):
+        replies = pool.submit(
+            _in_fresh_process, Path(version_folder).resolve(), requests, run.fields, with_tensorflow_text
+        )
+        scores = run.score([(query,) * width for query, _ in flat], [(other,) * width for _, other in flat])
+        received = replies.result()
+    expected = np.split(np.asarray(scores, "float32"), np.cumsum([len(request) for request in requests])[:-1])
+    largest = 0.0
+    for request, ours, theirs in zip(requests, expected, received, strict=True):
+        for pair, run_score, score in zip(request, ours, theirs, strict=True):
+            difference = abs(float(run_score) - score)
+            if not difference <= TOLERANCE * max(1.0, abs(float(run_score))):
+                raise ParityError(
+                    "The SavedModel must score as the run does, with finite numbers. "
+                    f"Received: query={_short(pair[0])}, candidate={_short(pair[1])}, "
+                    f"run={float(run_score)!r}, saved_model={score!r}, in a request of {len(request)}"
+                )
+            largest = max(largest, difference)
+    return Parity(len(pairs), largest, TOLERANCE)
+
+
+def _in_fresh_process(folder, requests, fields, with_tensorflow_text):
+    names = [[input_name(side, field, fields) for field in fields] for side in ("query", "candidate")]
+    columns = [
+        {name: [_encoded(pair[side]) for pair in request] for side in (0, 1) for name in names[side]}
+        for request in requests
+    ]
+    with tempfile.TemporaryDirectory() as scratch:
+        asked, answered = Path(scratch, "requests.json"), Path(scratch, "replies.json")
+        asked.write_text(json.dumps(columns), "ascii")
+        program = (
+            f"{inspect.getsource(_answer)}\n_answer({str(folder)!r}, {str(asked)!r}, {str(answered)!r}, "
+        )
+        program += f"{with_tensorflow_text!r})"
+        # -I: neither the working folder nor PYTHONPATH can lend it a module.
+        process = subprocess.run(
+            [sys.executable, "-I", "-c", program],
+            cwd=scratch,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
+        if process.returncode:
+            raise ParityError(
+                "A fresh process must load the SavedModel and score texts. "
+                f"Received: exit code {process.returncode}, {process.stderr.strip()[-2000:]}"
+            )
+        return json.loads(answered.read_text("ascii"))
+
+
+def _answer(folder, asked, answered, with_tensorflow_text):
+    """Runs in the fresh process, from its source alone: it must not use a name of this module."""
+    import base64
+    import json
+    import os
+    import sys
+
+    class Refuse:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] in {"zoo", "layers", "recipes", "export"}:
+                raise ImportError(f"{name} is code of the project; an exported model must not need it")
+
+    sys.meta_path.insert(0, Refuse())
+    os.environ |= {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    import tensorflow as tf
+
+    if with_tensorflow_text:
+        import tensorflow_text  # noqa: F401
+    score = tf.saved_model.load(folder).signatures["serving_default"]
+    replies = []
+    with open(asked) as file:
+        for columns in json.load(file):
+            inputs = {name: [base64.b64decode(text) for text in texts] for name, texts in columns.items()}
+            outputs = score(**{name: tf.constant(texts, tf.string) for name, texts in inputs.items()})
+            replies.append(outputs["score"].numpy().tolist())
+    with open(answered, "w") as file:
+        json.dump(replies, file)
+
+
+def _encoded(text: str | bytes) -> str:
+    return base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode()
+
+
+def _short(text: str | bytes) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 80 else f"{shown[:70]}... ({len(text)} long)"

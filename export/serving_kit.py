@@ -1,0 +1,195 @@
+"""What serves an exported model: warm-up requests inside the version, configuration and papers beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf import text_format
+from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+from tensorflow_serving.config import model_server_config_pb2
+
+from export.graph_ops import GraphOps, read_signatures
+from export.server import Version
+from export.texts import own_pairs
+from zoo.batches import input_name
+
+IMAGE = "tensorflow/serving:2.20.0"
+
+# Rows of several callers may be put into one batch: every output is row-wise. The sizes suit a few CPU cores.
+_BATCHING = """max_batch_size { value: 128 }
+batch_timeout_micros { value: 1000 }
+max_enqueued_batches { value: 100 }
+num_batch_threads { value: 4 }
+"""
+
+_DOCKERFILE = """# docker build -t {name} . && docker run -p 8501:8501 -p 8500:8500 {name}
+FROM {image}
+ENV MODEL_NAME={name}
+COPY . /models/{name}
+CMD ["--model_config_file=/models/{name}/models.config"]
+"""
+
+_MADE_UP = (
+    ("how do i reset my password ?", "open the settings and choose a new password ."),
+    ("how do i reset my password ?", "the library opens at nine ."),
+)
+
+
+def name_of_folder(folder: Path) -> str:
+    """A model name made from a folder's name."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", folder.name).strip("-.") or "model"
+
+
+def check_name(name: str) -> str:
+    """The name itself; ValueError if it could not stand in a URL and a file of a server."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
+        raise ValueError(
+            "A model's name must consist of letters, digits, dots, hyphens and underscores. "
+            f"Received: name={name!r}"
+        )
+    return name
+
+
+def write_warmup(path: Path, name: str, run) -> None:
+    """Writes one request per signature of the SavedModel above ``path``, which a server replays as it loads.
+
+    TensorFlow Serving does not take up a version whose warm-up fails, so the file is also a gate there.
+    Source: TensorFlow Serving, "SavedModel Warmup": TFRecord of PredictionLog in ``assets.extra``.
+    """
+    path.parent.mkdir(exist_ok=True)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for signature, (inputs, _) in read_signatures(path.parent.parent).items():
+            request = predict_pb2.PredictRequest()
+            request.model_spec.name = name
+            request.model_spec.signature_name = signature
+            for key, spec in inputs.items():
+                side = 1 if key.startswith("candidate") else 0
+                value = (
+                    [pair[side] for pair in _sample(run)]
+                    if spec.dtype == tf.string
+                    else np.ones((2, 3), "int32")
+                )
+                request.inputs[key].CopyFrom(tf.make_tensor_proto(value, spec.dtype))
+            log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
+            writer.write(log.SerializeToString())
+
+
+def write(version: Path, name: str, run, ops: GraphOps) -> None:
+    """Writes the files beside a version folder, in place of those of the version before.
+
+    Args:
+        version: the version folder, loadable.
+        name: the model's name on a server.
+        run: the run that was exported.
+        ops: the operations of its graph.
+    """
+    config = model_server_config_pb2.ModelServerConfig()
+    config.model_config_list.config.add(name=name, base_path=f"/models/{name}", model_platform="tensorflow")
+    sides = [[input_name(side, field, run.fields) for field in run.fields] for side in ("query", "candidate")]
+    request = {
+        "instances": [{key: pair[side] for side in (0, 1) for key in sides[side]} for pair in _sample(run)]
+    }
+    reply = Version(version).predict(json.dumps(request).encode())
+    files = {
+        "models.config": text_format.MessageToString(config),
+        "batching_parameters.txt": _BATCHING,
+        "Dockerfile": _DOCKERFILE.format(name=name, image=IMAGE),
+        "sample_request.json": _json(request),
+        "sample_reply.json": _json(reply),
+        "ops.txt": _operations(ops),
+        "README.md": _readme(version, name, run, ops),
+    }
+    for file, content in files.items():
+        (version.parent / file).write_text(content, "utf-8")
+
+
+def _sample(run) -> list[tuple[str, str]]:
+    """A query of the run's own with its first candidates, or made-up texts."""
+    pairs = own_pairs(run, 50) or _MADE_UP
+    return [pair for pair in pairs if pair[0] == pairs[0][0]][:4]
+
+
+def _json(content) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _operations(ops: GraphOps) -> str:
+    lines = [
+        f"Written by TensorFlow {ops.tensorflow_version}.",
+        f"{len(ops.core)} operations of TensorFlow itself, {len(ops.other)} of tensorflow-text"
+        + (" (TensorFlow Serving has both)." if ops.other else "."),
+        "No Python function, no function for XLA alone, no random operation.",
+        "",
+        *ops.core,
+        *(f"{name} (tensorflow-text)" for name in ops.other),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _readme(version, name, run, ops) -> str:
+    card = run.folder / "README.md"
+    about = card.read_text("utf-8") if card.is_file() else f"# {name}\n"
+    rows = [
+        f"| `{signature}` | {_columns(inputs)} | {_columns(outputs)} |"
+        for signature, (inputs, outputs) in read_signatures(version).items()
+    ]
+    parity = json.loads((version / "assets.extra" / "parity.json").read_text("utf-8"))
+    binary = run.settings.get("task") == "binary"
+    label = f"\n`label` is 1 from a probability of {run.threshold:g} on." if binary else ""
+    needs = "TensorFlow and tensorflow-text" if ops.other else "TensorFlow"
+    return f"""{about.rstrip()}
+
+# Serving {name}
+
+`score` is the model's log-odds that a candidate matches the query: any real number, 0 is undecided, and a
+larger one is a better match. `probability` is its sigmoid, between 0 and 1; nothing was calibrated.{label}
+Every output has one row per row of the request, in its order. A query is cut to {run.max_query_length} tokens
+and a candidate to {run.max_candidate_length}. Empty texts and unknown words are legal.
+
+| signature | inputs | outputs |
+|---|---|---|
+{chr(10).join(rows)}
+
+`score_ids` takes token ids, 0 being padding. `diagnose` and `encode` read a text as a candidate.
+
+Version {version.name} was written by TensorFlow {ops.tensorflow_version} from `{run.folder}`. In a fresh
+process it scored {parity["num_pairs"]} hard pairs of texts as the run does (largest difference
+{parity["largest_difference"]:.1e}). It needs {needs}; all operations are in `ops.txt`.
+
+With TensorFlow Serving, in this folder (REST on 8501, gRPC on 8500; the image was not tried at export):
+
+    docker build -t {name} . && docker run -p 8501:8501 -p 8500:8500 {name}
+
+Under many callers at once it can put their rows into one batch; callers of `score_ids` must then send rows of
+equal width:
+
+    docker run -p 8501:8501 {name} --model_config_file=/models/{name}/models.config --enable_batching \\
+        --batching_parameters_file=/models/{name}/batching_parameters.txt
+
+With the local server, which speaks the same REST:
+
+    python -m export.server . --name {name}
+
+To ask (the reply is `sample_reply.json`):
+
+    curl http://127.0.0.1:8501/v1/models/{name}:predict -d @sample_request.json
+
+    python -m export.client --url http://127.0.0.1:8501/v1/models/{name} \\
+        --query "..." --candidate "..." "..."
+
+A further `python -m export` into this folder adds the next number, which a running server takes up by itself.
+To go back, remove or rename the newest number.
+"""
+
+
+def _columns(specs) -> str:
+    axes = ("n", "tokens")
+    return ", ".join(
+        f"{key}: {spec.dtype.name} "
+        f"[{', '.join(str(size or axis) for size, axis in zip(spec.shape, axes, strict=False))}]"
+        for key, spec in specs.items()
+    )

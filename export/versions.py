@@ -1,0 +1,55 @@
+"""Numbered version folders, as TensorFlow Serving reads them: ``BASE/1``, ``BASE/2``, and so on."""
+
+import os
+import shutil
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def list_versions(base: str | Path) -> list[int]:
+    """Numbers of the version folders below ``base``, ascending; every other name is ignored."""
+    base = Path(base)
+    if not base.is_dir():
+        return []
+    names = (entry.name for entry in base.iterdir() if entry.is_dir())
+    return sorted({int(name) for name in names if name.isascii() and name.isdigit() and name[0] != "0"})
+
+
+@contextmanager
+def working_folder(base: str | Path):
+    """An empty folder below ``base`` whose name a server ignores; what is left of it is removed at the end.
+
+    It lies in ``base`` and nowhere else, because only inside one file system is a rename all or nothing.
+    """
+    base = Path(base)
+    is_new = not base.exists()
+    base.mkdir(parents=True, exist_ok=True)
+    folder = base / f"unfinished-{uuid.uuid4().hex}"
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if is_new and not any(base.iterdir()):
+            base.rmdir()
+
+
+def publish(folder: Path, base: str | Path) -> Path:
+    """Renames a finished folder to the next free number below ``base``.
+
+    A number that another export takes in the meantime is left alone and the one after it is tried.
+    """
+    number = 1 + max(list_versions(base), default=0)
+    while True:
+        version = Path(base) / str(number)
+        # A rename would replace an empty folder without a word, and fails on one with content.
+        if not version.exists():
+            try:
+                os.rename(folder, version)
+            except OSError:
+                if not version.exists():
+                    raise
+            else:
+                return version
+        number += 1

@@ -194,7 +194,8 @@ class _PlainUnpickler(pickle.Unpickler):
         admitted = {
             ("collections", "OrderedDict"): lambda items=(): dict(items),
             ("collections", "defaultdict"): lambda factory=None: {},
-            ("builtins", "list"): lambda items=(): list(items),
+            ("builtins", "list"): list,
+            ("__builtin__", "list"): list,
         }
         if (module, name) not in admitted:
             raise DataError(self._path, None, "a pickle of plain containers", f"{module}.{name}")

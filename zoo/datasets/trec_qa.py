@@ -159,19 +159,22 @@ def _groups(rows: Iterable[_Row], path: Path) -> tuple[list[Group], int]:
 def _xml_rows(path: Path) -> Iterator[_Row]:
     identifier = question = tag = None
     seen: set[str] = set()
+    start = 0
     lines = files.read_lines(path)
-    number = 0
     for number, line in lines:
         line = line.strip()
         if not line:
             continue
         if line.startswith("<QApairs id=") and line.endswith(">") and identifier is None:
             identifier, question, num_rows = line[len("<QApairs id=") : -1].strip("'\""), None, 0
+            start = number
             if identifier in seen:
                 raise DataError(path, number, "an id that was not there before", identifier)
             seen.add(identifier)
         elif line == "</QApairs>" and identifier is not None:
-            if question is not None and not num_rows:
+            if question is None:
+                raise DataError(path, number, f"<question> in the block of id {identifier!r}", line)
+            if not num_rows:
                 yield number, identifier, question, None, 0.0
             identifier = None
         elif line in ("<question>", "<positive>", "<negative>") and identifier is not None:
@@ -189,7 +192,7 @@ def _xml_rows(path: Path) -> Iterator[_Row]:
                 path, number, "<QApairs id='..'>, <question>, <positive>, <negative> or an end", line
             )
     if identifier is not None:
-        raise DataError(path, number, f"</QApairs> of id {identifier!r}", "the end of the file")
+        raise DataError(path, start, "</QApairs> below", "the end of the file")
 
 
 def _first_line(lines: Iterator[tuple[int, str]], tag: str, path: Path, start: int) -> str:

@@ -11,13 +11,13 @@ from zoo.splits import normalise
 _COLUMNS = (
     ("groups", "groups"),
     ("pairs", "pairs"),
-    ("positives", "positives"),
+    ("positives", "positive"),
     ("without_positive", "no positive"),
     ("all_positive", "all positive"),
-    ("candidates", "candidates per group"),
-    ("empty_texts", "empty texts"),
-    ("duplicate_pairs", "duplicates"),
-    ("contradictory_pairs", "contradictions"),
+    ("candidates", "candidates"),
+    ("empty_texts", "empty"),
+    ("duplicate_pairs", "repeated"),
+    ("contradictory_pairs", "contradictory"),
 )
 
 

@@ -23,31 +23,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
 from zoo.characters import character_arrays
-from zoo.data import DataError
+from zoo.vocabulary import UNKNOWN_PIECE, check_words, learn_pieces, read_vocabulary, write_vocabulary
+
+__all__ = ["TextEncoder", "build_vocabulary", "read_vocabulary", "write_vocabulary"]
 
 # 100,000 characters of any script; what lies beyond is not read, not counted, and reported as truncated.
 MAX_BYTES = 1 << 19
 
 TOKENIZERS = ("word", "wordpiece")
-UNKNOWN_PIECE = "[UNK]"
 
 _BATCH = 1024
 _PRINTABLE_ASCII = r"[\t\n\r -~]*"
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
 
-# Few texts have one of these, so the rest is spared seven passes.
-_IS_MARKED = r"(?s).*(?:['`]|-[lr][rcs]b-|\.\.\.\.|---|!!|\?\?|__|==|\*\*|~~).*"
+# Few texts have one of these, so the rest is spared eleven passes.
+_IS_MARKED = rf"(?s).*(?:{_UNSPACED}|['`]|-[lr][rcs]b-|\.\.\.\.|---|!!|\?\?|__|==|\*\*|~~).*"
 _MARKS = (
+    (_UNSPACED, r" \0 "),
     ("-lrb-", "("),
     ("-rrb-", ")"),
-    ("-l[sc]b-", "["),
-    ("-r[sc]b-", "]"),
+    ("-lsb-", "["),
+    ("-rsb-", "]"),
+    ("-lcb-", "{"),
+    ("-rcb-", "}"),
     ("``|''", '"'),
     ("`", "'"),
     (r"(--)-+|(\.\.\.)\.+|(!)!+|(\?)\?+|(_)_+|(=)=+|(\*)\*+|(~)~+", r"\1\2\3\4\5\6\7\8"),
@@ -57,6 +60,7 @@ _MARKS = (
 # What is set apart by spaces; plain words are matched by none, which makes this fast. The leftmost match
 # counts, and of those that begin together the first in this list. RE2 has no look-ahead; \b is a boundary of
 # ASCII words.
+_SIGN = r"[^\s\p{L}\p{M}\p{N}]"
 _LETTERS = r"[\p{L}\p{M}\p{N}]+"
 _ACRONYM = r"\p{L}(?:\.\p{L})+\b\.?"
 _INSIDE = rf"(?:[-'&](?:{_ACRONYM}|{_LETTERS}))"
@@ -67,10 +71,9 @@ _TOKEN = "|".join(
         r"(?:n't|'(?:s|m|d|ll|re|ve|\d\ds?))\b",
         rf"{_LETTERS}(?:(?:[.,:/]\p{{N}}+)+{_INSIDE}*|{_INSIDE}+)",
         r"--|\.\.\.",
-        r"[^\s\p{L}\p{M}\p{N}]",
+        _SIGN,
     ]
 )
-_PUNCTUATION = r"[^\s\p{L}\p{M}\p{N}]"
 
 
 class TextEncoder(tf.Module):
@@ -102,7 +105,7 @@ class TextEncoder(tf.Module):
                 f"Received: oov_buckets={oov_buckets}"
             )
         words = list(words)
-        _check_words(words)
+        check_words(words)
         if tokenizer == "wordpiece" and UNKNOWN_PIECE not in words:
             raise ValueError(
                 f"A wordpiece vocabulary must hold {UNKNOWN_PIECE}; add it as a line of its own. "
@@ -125,8 +128,7 @@ class TextEncoder(tf.Module):
         self._composed = _table(characters["pair"], characters["composed"], 0)
         self._pieces = _wordpiece(words) if tokenizer == "wordpiece" else None
         self._unknown_id = first + words.index(UNKNOWN_PIECE) if tokenizer == "wordpiece" else 0
-        # Behind a plain function, because a tf.function in an attribute would be written into every
-        # SavedModel.
+        # In a plain function: a tf.function as an attribute would be written into every SavedModel.
         flat = tf.function(
             self._flat_ids, input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int64)]
         )
@@ -156,13 +158,10 @@ class TextEncoder(tf.Module):
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Texts, string [n], to tokens, ragged string [n, (tokens)]."""
-        texts = self.normalize(texts)
-        if self.tokenizer == "wordpiece":
-            words = tf.strings.split(tf.strings.regex_replace(texts, _PUNCTUATION, r" \0 "))
-            return words.with_flat_values(self._pieces.tokenize(words.flat_values)).merge_dims(1, 2)
-        is_marked = tf.strings.regex_full_match(texts, _IS_MARKED)
-        texts = _replace_rows(texts, is_marked, lambda rows: _rewrite_marks(tf.gather(texts, rows)))
-        return tf.strings.split(tf.strings.regex_replace(texts, _TOKEN, r" \0 "))
+        words = self._split(self.normalize(texts))
+        if self.tokenizer == "word":
+            return words
+        return words.with_flat_values(self._pieces.tokenize(words.flat_values)).merge_dims(1, 2)
 
     def __call__(self, texts: tf.Tensor, max_length: int) -> dict[str, tf.Tensor]:
         """Texts to padded ids.
@@ -209,6 +208,13 @@ class TextEncoder(tf.Module):
             lengths.append(row_lengths.numpy())
         return np.concatenate(ids), np.cumsum(np.concatenate(lengths))
 
+    def _split(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        if self.tokenizer == "wordpiece":  # every sign by itself, as the makers of such vocabularies split
+            return tf.strings.split(tf.strings.regex_replace(texts, f"{_UNSPACED}|{_SIGN}", r" \0 "))
+        is_marked = tf.strings.regex_full_match(texts, _IS_MARKED)
+        texts = _replace_rows(texts, is_marked, lambda rows: _rewrite_marks(tf.gather(texts, rows)))
+        return tf.strings.split(tf.strings.regex_replace(texts, _TOKEN, r" \0 "))
+
     def _ragged_ids(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         tokens = self.tokenize(texts)
         ids = self._ids.lookup(tokens.flat_values)
@@ -242,8 +248,7 @@ class TextEncoder(tf.Module):
             shape_invariants=[tf.TensorShape([None]), tf.TensorShape([None]), tf.TensorShape([])],
         )
         folded = tf.RaggedTensor.from_value_rowids(values, rows, nrows=codes.nrows(), validate=False)
-        texts = tf.strings.unicode_encode(folded, "UTF-8")
-        return tf.strings.regex_replace(texts, _UNSPACED, r" \0 ")
+        return tf.strings.unicode_encode(folded, "UTF-8")
 
     def _compose(
         self, values: tf.Tensor, rows: tf.Tensor, _: tf.Tensor
@@ -273,63 +278,38 @@ def build_vocabulary(
         tokenizer: as for `TextEncoder`.
         extra_words: further words, in this order, e.g. those of a vector file, which need no training text to
             be known. Those that the tokenizer never yields, and those already there, are left out.
-        max_words: most words that are taken from the texts. For ``wordpiece``, the size of the learnt
-        vocabulary.
-        min_count: occurrences that a word of the texts needs.
+        max_words: most words that are taken from the texts. For ``wordpiece``, the most pieces that are
+            learnt from them, 8,000 if not given.
+        min_count: occurrences that a word (or piece) of the texts needs.
+
+    Raises:
+        ValueError: if ``extra_words`` are given for ``wordpiece``.
     """
-    splitter = TextEncoder([UNKNOWN_PIECE], "word")
+    encoder = TextEncoder([UNKNOWN_PIECE], tokenizer)
     counts: Counter[str] = Counter()
     for batch in _batches(texts):
-        words, _, numbers = tf.unique_with_counts(splitter.tokenize(batch).flat_values)
-        counts.update(dict(zip((w.decode() for w in words.numpy()), numbers.numpy().tolist(), strict=True)))
-    ranked = sorted(
-        (word for word, count in counts.items() if count >= min_count), key=lambda word: (-counts[word], word)
-    )
-    words = dict.fromkeys(ranked[:max_words])
-    for batch in _batches(extra_words):
-        tokens = splitter.tokenize(batch)
-        whole = (tf.strings.reduce_join(tokens, axis=1) == batch) & (tokens.row_lengths() == 1)
-        words.update(dict.fromkeys(w.decode() for w in tf.boolean_mask(batch, whole).numpy()))
-    return list(words)
-
-
-def write_vocabulary(path: str | Path, words: Sequence[str]) -> None:
-    """Writes one word a line; raises ValueError for words that could not be read back."""
-    _check_words(words)
-    Path(path).write_text("".join(f"{word}\n" for word in words), encoding="utf-8", newline="\n")
-
-
-def read_vocabulary(path: str | Path) -> list[str]:
-    """Reads one word a line; raises DataError, a ValueError, that names an empty or repeated line."""
-    words: dict[str, int] = {}
-    with open(path, encoding="utf-8", newline="\n") as file:
-        for number, line in enumerate(file, start=1):
-            word = line.removesuffix("\n")
-            if not word:
-                raise DataError(path, number, "a word", word)
-            if "\r" in word:
-                raise DataError(path, number, "lines that end in LF alone (mend with dos2unix)", word)
-            if word in words:
-                raise DataError(path, number, f"a word other than that of line {words[word]}", word)
-            words[word] = number
-    return list(words)
-
-
-def _check_words(words: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for index, word in enumerate(words):
-        if not word or "\n" in word or "\r" in word:
+        words, _, numbers = tf.unique_with_counts(encoder._split(encoder.normalize(batch)).flat_values)
+        counts.update(dict(zip(_strings(words), numbers.numpy().tolist(), strict=True)))
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    if tokenizer == "wordpiece":
+        if extra_words := list(extra_words):
             raise ValueError(
-                f"A word must not be empty nor hold a line break. Received: words[{index}]={word!r}"
+                "A wordpiece vocabulary takes no extra words; word vectors go with the word tokenizer. "
+                f"Received: {len(extra_words)} extra words"
             )
-        if word in seen:
-            raise ValueError(f"Words must differ from each other. Received twice: words[{index}]={word!r}")
-        seen.add(word)
+        return learn_pieces(ranked, 8000 if max_words is None else max_words, min_count)
+    chosen = dict.fromkeys([word for word, count in ranked if count >= min_count][:max_words])
+    for batch in _batches(extra_words):
+        tokens = encoder.tokenize(batch)
+        whole = (tokens.row_lengths() == 1) & (tf.strings.reduce_join(tokens, axis=1) == batch)
+        chosen.update(dict.fromkeys(_strings(tf.boolean_mask(batch, whole))))
+    return list(chosen)
 
 
 def _batches(texts: Iterable[str]) -> Iterable[tf.Tensor]:
-    texts = iter(texts)
-    while batch := list(islice(texts, _BATCH)):
+    # A lone surrogate, as JSON may hold, becomes bytes that the graph repairs.
+    rows = (text.encode("utf-8", "surrogatepass") for text in texts)
+    while batch := list(islice(rows, _BATCH)):
         yield tf.constant(batch, tf.string)
 
 
@@ -351,6 +331,10 @@ def _rewrite_marks(texts: tf.Tensor) -> tf.Tensor:
 
 def _table(keys, values, default: int) -> tf.lookup.StaticHashTable:
     return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, values), default)
+
+
+def _strings(values: tf.Tensor) -> list[str]:
+    return [value.decode() for value in values.numpy()]
 
 
 def _wordpiece(words: list[str]):

@@ -54,7 +54,7 @@ def value_and_gradient(loss, labels, scores):
     scores = tf.constant(scores)
     with tf.GradientTape() as tape:
         tape.watch(scores)
-        value = loss(labels, scores)
+        value = keras.ops.mean(loss(labels, scores))
     return value, tape.gradient(value, scores).numpy()
 
 
@@ -72,7 +72,7 @@ for name, loss in {
     "pairwise_hinge": losses.pairwise_hinge(0.5),
     "listwise": losses.listwise,
 }.items():
-    value, gradient = jax.jit(jax.value_and_grad(lambda s: loss(labels, s)))(scores)
+    value, gradient = jax.jit(jax.value_and_grad(lambda s: jnp.mean(loss(labels, s))))(scores)
     out[name] = [float(value), gradient.tolist()]
 json.dump(out, sys.stdout)
 """
@@ -111,10 +111,11 @@ def test_gradient_is_the_slope_of_the_loop(name):
 @pytest.mark.parametrize("name", LOSSES)
 def test_padding_and_order_change_nothing(name):
     loss = LOSSES[name]
-    once = float(loss(LABELS, SCORES))
+    once = float(value_and_gradient(loss, LABELS, SCORES)[0])
     rng = np.random.default_rng(0)
     rows, columns = rng.permutation(len(LABELS)), rng.permutation(LABELS.shape[1])
-    assert float(loss(LABELS[rows][:, columns], SCORES[rows][:, columns])) == pytest.approx(once, abs=1e-6)
+    shuffled, _ = value_and_gradient(loss, LABELS[rows][:, columns], SCORES[rows][:, columns])
+    assert float(shuffled) == pytest.approx(once, abs=1e-6)
     wide = ((0, 2), (0, 3))
     labels = np.pad(LABELS, wide, constant_values=-1)
     for filler in (0.0, 1e4, np.nan, -np.inf):
@@ -154,6 +155,13 @@ def loop_in_logs(name):
         "pairwise_hinge": 1.2e5 + 0.5,
         "listwise": 1.2e5,
     }[name]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_value_per_row_lets_keras_divide_by_the_number_of_replicas(name):
+    # A scalar would pass undivided, and a mirrored training would take steps twice as long.
+    call = getattr(LOSSES[name], "call", LOSSES[name])
+    assert call(LABELS, SCORES).shape == (len(LABELS),)
 
 
 @pytest.mark.parametrize("name", LOSSES)

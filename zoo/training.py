@@ -271,6 +271,7 @@ def _fit(recipe, folder, dataset, encoded, options, seed, record):
             epochs=recipe.epochs,
             callbacks=[*callbacks, history],
             verbose=1 if options.bar else 0,
+            shuffle=False,  # the batches shuffle themselves, by seed and epoch
         )
     except KeyboardInterrupt:
         if best.best_weights is None:

@@ -1,0 +1,102 @@
+"""Batches are the groups again, whatever the list size."""
+
+import numpy as np
+import pytest
+
+from zoo.batches import Batches, TokenIds, encode_split, score_split
+from zoo.data import Group
+from zoo.text import TextEncoder
+
+GROUPS = [
+    Group("1", ("a b",), (("a",), ("b c",), ("",)), (1.0, 0.0, 0.0)),
+    Group("2", ("",), (("c",),), (0.0,)),
+    Group("3", ("a b",), tuple((f"c {'b ' * n}",) for n in range(5)), (0.0, 0.0, 1.0, 1.0, 0.0)),
+]
+
+
+@pytest.fixture(scope="module")
+def split():
+    encoder = TextEncoder(["a", "b", "c"], "word", oov_buckets=1)  # ids: unknown 1, a 2, b 3, c 4
+    return encode_split(GROUPS, encoder, ("text",), max_query_length=8, max_candidate_length=3)
+
+
+def pairs_of(batches):
+    """Every real pair as (query ids, candidate ids, label), padding cut off."""
+    for number in range(len(batches)):
+        inputs, labels = batches[number]
+        for row, column in zip(*np.nonzero(labels >= 0), strict=True):
+            query, candidate = inputs["query"][row], inputs["candidate"][row, column]
+            yield (
+                tuple(query[query > 0].tolist()),
+                tuple(candidate[candidate > 0].tolist()),
+                float(labels[row, column]),
+            )
+
+
+EXPECTED = sorted(
+    [((2, 3), (2,), 1.0), ((2, 3), (3, 4), 0.0), ((2, 3), (), 0.0), ((), (4,), 0.0)]
+    + [((2, 3), (4, *(3,) * min(n, 2)), float(n in (2, 3))) for n in range(5)]
+)
+
+
+@pytest.mark.parametrize("list_size", [1, 2, 3, 10])
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+def test_each_pair_occurs_once(split, list_size, batch_size):
+    batches = Batches(split, batch_size, list_size, shuffle_seed=0)
+    shapes = {inputs["candidate"].shape for inputs, _ in map(batches.__getitem__, range(len(batches)))}
+    assert shapes == {(batch_size, list_size, 3)}
+    assert sorted(pairs_of(batches)) == EXPECTED
+
+
+def test_order_depends_on_seed_and_epoch_alone(split):
+    batches = Batches(split, 2, 1, shuffle_seed=3)
+    first = batches.order.tolist()
+    batches.on_epoch_end()
+    second = batches.order.tolist()
+    assert first != second
+    assert Batches(split, 2, 1, shuffle_seed=3, first_epoch=1).order.tolist() == second
+    assert Batches(split, 2, 1).order.tolist() == sorted(first)
+
+
+def test_padding_has_label_minus_one(split):
+    inputs, labels = Batches(split, 2, 4)[1]  # four lists: two of group 3, then the batch is full
+    assert labels.tolist() == [[0, 0, 1, 1], [0, -1, -1, -1]]
+    assert (inputs["candidate"][1, 1:] == 0).all()
+
+
+def test_scores_come_back_in_file_order(split):
+    class Length:
+        """Scores a candidate by its number of tokens."""
+
+        def predict(self, batches, verbose):
+            return np.concatenate(
+                [
+                    (inputs["candidate"] > 0).sum(-1)
+                    for inputs, _ in map(batches.__getitem__, range(len(batches)))
+                ]
+            )
+
+    scores = score_split(Length(), split, batch_size=2)
+    assert scores.tolist() == [1, 2, 0, 1, 1, 2, 3, 3, 3]
+    assert [len(group) for group in split.per_group(scores)] == [3, 1, 5]
+
+
+def test_no_pairs():
+    empty = encode_split([], TextEncoder(["a"], "word", oov_buckets=1), ("text",), 4, 4)
+    assert score_split(None, empty).shape == (0,)
+    assert TokenIds(np.zeros(0, "int32"), np.zeros(2, "int64")).padded(np.array([0, -1]), 2).tolist() == [
+        [0, 0],
+        [0, 0],
+    ]
+
+
+def test_fields_are_inputs_of_their_own():
+    groups = [Group("1", ("a", "b b"), (("b", "a"),), (1.0,))]
+    encoder = TextEncoder(["a", "b"], "word", oov_buckets=1)
+    inputs, _ = Batches(encode_split(groups, encoder, ("title", "body"), 4, 4), 1, 1)[0]
+    assert {name: ids.tolist() for name, ids in inputs.items()} == {
+        "query_title": [[2]],
+        "query_body": [[3, 3]],
+        "candidate_title": [[[3]]],
+        "candidate_body": [[[2]]],
+    }

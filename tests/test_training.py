@@ -1,0 +1,224 @@
+"""Training keeps its best epoch, repeats with its seed, and leaves a run that scores as it did."""
+
+import csv
+import dataclasses
+import json
+from functools import partial
+
+import keras
+import numpy as np
+import pytest
+
+from zoo import lexical, losses, optimizers, runs
+from zoo.data import Dataset, Group
+from zoo.metrics import Convention
+from zoo.models.qrnn import qrnn
+from zoo.training import Options, Recipe, train
+
+
+def groups(count, seed):
+    """The right candidate starts with the query's first word."""
+    random = np.random.default_rng(seed)
+    words = [f"w{number}" for number in range(12)]
+    made = []
+    for number in range(count):
+        first, *others = random.permutation(words)[:4].tolist()
+        candidates = [(f"{word} x",) for word in (first, *others)]
+        order = random.permutation(4)
+        made.append(
+            Group(
+                f"{seed}-{number}",
+                (f"{first} é?",),
+                tuple(candidates[i] for i in order),
+                tuple(float(i == 0) for i in order),
+            )
+        )
+    return made
+
+
+DATASET = Dataset(
+    "toy", {"train": groups(40, 0), "dev": groups(15, 1), "test": groups(15, 2)}, Convention(), ("mrr", "p@1")
+)
+RECIPE = Recipe(
+    name="toy",
+    model="qrnn",
+    load=None,
+    sample=None,
+    build=lambda encoded: qrnn(
+        encoded.embeddings,
+        trainable_embeddings=encoded.trainable_embeddings,
+        filters=8,
+        projection=0,
+        dense_units=8,
+        dropout=0.1,
+    ),
+    loss=lambda: losses.pointwise,
+    optimizer=partial(optimizers.Adam, 0.03),
+    batch_size=16,
+    epochs=3,
+    embedding_size=6,
+    published={"qrnn": {"mrr": 0.5}},
+)
+
+
+def quiet(**changes):
+    said = []
+    return Options(say=said.append, **changes), said
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return train(RECIPE, tmp_path_factory.mktemp("run"), DATASET, quiet(knobs={"filters": 8})[0])
+
+
+def test_run_holds_what_it_promises(run):
+    names = {path.name for path in run.folder.iterdir()}
+    assert names >= {
+        "recipe.json",
+        "vocabulary.txt",
+        "model.keras",
+        "history.csv",
+        "metrics.json",
+        "predictions.tsv",
+        "tensorboard",
+        "report.html",
+        "README.md",
+    }
+    assert run.settings["knobs"] == {"filters": 8}
+    assert run.metrics["test"]["num_queries"] == 15
+    assert run.metrics["convention"] == {"ties": "pessimistic", "without_positive": "skip", "cutoff": None}
+    with open(run.folder / "history.csv") as file:
+        history = list(csv.DictReader(file))
+    assert [row["epoch"] for row in history] == ["1", "2", "3"]
+    best = max(range(3), key=lambda index: float(history[index]["dev_mrr"]))
+    assert run.metrics["training"]["best_epoch"] == best + 1
+    np.testing.assert_allclose(run.metrics["dev"]["mrr"], float(history[best]["dev_mrr"]), rtol=1e-6)
+    assert "http" not in (run.folder / "report.html").read_text().replace("http://www.w3.org", "").replace(
+        "http://purl.org", ""
+    ).replace("https://matplotlib.org", "").replace("http://creativecommons.org", "")
+
+
+def test_loaded_run_scores_as_it_did(run):
+    with open(run.folder / "predictions.tsv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    assert len(rows) == 2 * 15 * 4
+    scores = runs.load(run.folder).score(
+        [(row["query"],) for row in rows], [(row["candidate"],) for row in rows]
+    )
+    np.testing.assert_allclose(scores, [float(row["score"]) for row in rows], rtol=1e-4, atol=1e-5)
+
+
+def test_score_does_not_depend_on_company(run):
+    pairs = [("w1 é?", "w1 x"), ("", ""), ("w2", "w3 " * 500), ("日本 🙂", "w1")]
+    queries, candidates = [(q,) for q, _ in pairs], [(c,) for _, c in pairs]
+    together = run.score(queries, candidates)
+    alone = [run.score([q], [c])[0] for q, c in zip(queries, candidates, strict=True)]
+    assert np.isfinite(together).all()
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+def test_same_seed_same_run_and_other_seed_another(run, tmp_path):
+    again = train(RECIPE, tmp_path / "again", DATASET, quiet()[0])
+    other = train(RECIPE, tmp_path / "other", DATASET, quiet()[0], seed=2)
+    read = lambda one: (one.folder / "predictions.tsv").read_text()  # noqa: E731
+    assert read(again) == read(run)
+    assert read(other) != read(run)
+
+
+def test_training_stops_without_a_better_epoch(tmp_path):
+    lame = dataclasses.replace(RECIPE, epochs=30, patience=2, optimizer=partial(optimizers.Adam, 0.0))
+    options, said = quiet()
+    run = train(lame, tmp_path, DATASET, options)
+    assert run.metrics["training"]["best_epoch"] == 1
+    assert sum(line.startswith("epoch") for line in said) == 3
+
+
+def test_interrupt_keeps_the_best_epoch(tmp_path):
+    options, said = quiet()
+
+    def say(line):
+        said.append(line)
+        if line.startswith("epoch 2"):
+            raise KeyboardInterrupt
+
+    run = train(RECIPE, tmp_path, DATASET, dataclasses.replace(options, say=say))
+    assert run.metrics["training"]["interrupted"]
+    assert run.metrics["training"]["best_epoch"] in (1, 2)
+    assert (tmp_path / "model.keras").is_file()
+
+
+def test_scorer_without_weights(tmp_path):
+    recipe = Recipe(name="toy", model="bm25", load=None, sample=None, scorer=lexical.BM25())
+    run = train(recipe, tmp_path, DATASET, quiet()[0])
+    assert run.metrics["test"]["p@1"] == 1.0  # one word shared with the right candidate alone
+    with pytest.raises(ValueError, match="bm25 is a scorer without weights"):
+        run.model  # noqa: B018
+
+
+def test_word_vectors_are_fixed_and_only_their_words_added(tmp_path):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("w1 1 0 0\nunseen 0 1 0\n")
+    options, said = quiet(embeddings=(vectors,))
+    run = train(dataclasses.replace(RECIPE, epochs=1), tmp_path / "run", DATASET, options)
+    assert "unseen" in run.text_encoder.words
+    row = 1 + RECIPE.oov_buckets + run.text_encoder.words.index("unseen")
+    table = run.model.get_layer("encoder").layer.get_layer("embedding").get_weights()[0]
+    assert table[row].tolist() == [0, 1, 0]
+    assert not table[0].any()
+    assert any("have a vector" in line for line in said)
+
+
+def test_not_a_run(tmp_path):
+    with pytest.raises(ValueError, match=f"Received: folder='{tmp_path}'"):
+        runs.load(tmp_path)
+
+
+def test_latest_points_to_the_newest(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        runs.link_latest(tmp_path / name)
+        assert (tmp_path / "latest").resolve() == tmp_path / name
+
+
+def test_new_folders_never_collide(tmp_path):
+    folders = {runs.new_folder(tmp_path, "toy", "qrnn-1") for _ in range(3)}
+    assert len(folders) == 3
+
+
+def test_settings_name_the_data(run, tmp_path):
+    file = tmp_path / "data.txt"
+    file.write_text("x")
+    dataset = dataclasses.replace(DATASET, files=(file,), notes=("Own split.",))
+    settings = train(dataclasses.replace(RECIPE, epochs=1), tmp_path / "run", dataset, quiet()[0]).settings
+    assert json.loads((tmp_path / "run" / "recipe.json").read_text()) == settings
+    assert settings["data"]["files"] == {
+        str(file): "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+    }
+    assert settings["data"]["notes"] == ["Own split."]
+
+
+def test_mirrored_trains_as_one_device(tmp_path):
+    """Two replicas see half a batch each: the same weights but for rounding."""
+    script = f"""
+import dataclasses, sys
+sys.path.insert(0, {str(runs.Path(__file__).resolve().parents[1])!r})
+from zoo import distribution
+strategy = distribution.strategy("mirrored", 2)
+from tests.test_training import DATASET, RECIPE, quiet, qrnn, partial, train, runs
+import keras
+# Plain gradient steps without dropout, on batches that split evenly: only then must both agree.
+recipe = dataclasses.replace(RECIPE, optimizer=partial(keras.optimizers.SGD, 0.1), epochs=2, build=lambda e: qrnn(
+    e.embeddings, trainable_embeddings=True, filters=8, projection=0, dense_units=8, dropout=0.0))
+train(recipe, runs.Path({str(tmp_path / "mirrored")!r}), DATASET, quiet(strategy=strategy)[0])
+train(recipe, runs.Path({str(tmp_path / "one")!r}), DATASET, quiet()[0])
+"""
+    import subprocess
+    import sys
+
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    mirrored, one = (
+        keras.saving.load_model(tmp_path / name / "model.keras", compile=False)
+        for name in ("mirrored", "one")
+    )
+    for a, b in zip(mirrored.weights, one.weights, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-6)

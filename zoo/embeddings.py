@@ -138,17 +138,18 @@ def _read_vectors(path: Path, row_of: Mapping[bytes, int], num_rows: int) -> tup
     """Reads the vectors of the wanted words: float32 [num_rows, E], and which rows were found."""
     matrix = None
     line_of = np.zeros(num_rows, np.int64)
-    for number, word, fields in _rows(path):
-        if matrix is None:
-            matrix = np.zeros((num_rows, len(fields)), np.float32)
-        row = row_of.get(word)
-        if row is None or line_of[row]:
-            continue
-        try:
-            matrix[row] = [*map(float, fields)]
-        except ValueError:
-            matrix[row] = np.nan
-        line_of[row] = number
+    with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite, and is refused below
+        for number, word, fields in _rows(path):
+            if matrix is None:
+                matrix = np.zeros((num_rows, len(fields)), np.float32)
+            row = row_of.get(word)
+            if row is None or line_of[row]:
+                continue
+            try:
+                matrix[row] = [*map(float, fields)]
+            except ValueError:
+                matrix[row] = np.nan
+            line_of[row] = number
     broken = line_of[~np.isfinite(matrix).all(axis=1)]
     if broken.size:
         number = int(broken.min())
@@ -170,13 +171,11 @@ def _rows(path: Path) -> Iterator[tuple[int, bytes, list[bytes]]]:
                     num_lines, dimension = map(int, head)
                     continue
                 dimension = len(head) - 1
-            # From the right, because a word may hold spaces.
+            # From the right, because a word may hold spaces; but none ends in a number of the vector.
             word, *fields = line.rsplit(b" ", dimension)
-            if not dimension or len(fields) != dimension or not word or not _is_number(fields[0]):
+            is_whole = dimension and len(fields) == dimension and word and _is_number(fields[0])
+            if not is_whole or (b" " in word and _DECIMAL.fullmatch(word.rsplit(b" ", 1)[1])):
                 raise DataError(path, number, f"a word and {dimension or 'some'} numbers", _text(line))
-            if b" " in word and _DECIMAL.fullmatch(word.rsplit(b" ", 1)[1]):
-                surplus = f"{dimension + 1} or more in {_text(line)}"
-                raise DataError(path, number, f"{dimension} numbers, as on the lines before", surplus)
             count += 1
             yield number, word, fields
     if not count:

@@ -1,16 +1,14 @@
 """Ranking metrics: the paper's BM25 row to the digit, trec_eval, and a loop that reads as the definition."""
 
 import itertools
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.data_checks import real_data
 from zoo.metrics import Convention, count_queries, ranking_metrics
 
 ALL = ("map", "mrr", "p@1", "p@3", "p@10", "ndcg@1", "ndcg@3", "ndcg@10")
-ASKUBUNTU = Path(os.environ.get("PAIRZOO_DATA", Path(__file__).parents[2] / "shared" / "data")) / "askubuntu"
 
 
 def metrics_of_order(labels, cutoff=None):
@@ -86,11 +84,8 @@ def test_agrees_with_the_definition_over_all_orders_of_ties(ties, without_positi
     ],
 )
 def test_reproduces_the_bm25_row_of_the_rcnn_paper(split, ties, without_positive, published):
-    path = ASKUBUNTU / f"{split}.txt"
-    if not path.exists():
-        pytest.skip(f"{path} is not here")
     scores, labels = [], []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in (real_data("askubuntu") / f"{split}.txt").read_text(encoding="utf-8").splitlines():
         _, similar, candidates, bm25 = line.split("\t")
         labels.append([float(candidate in similar.split()) for candidate in candidates.split()])
         scores.append([float(score) for score in bm25.split()])

@@ -1,9 +1,10 @@
 """Losses over lists: one query, its candidates, and padding that counts for nothing.
 
 Every loss takes labels ``[B, L]`` (greater than 0 is relevant, 0 is not, -1 is padding) and scores ``[B, L]``
-and gives one number per row, ``[B]``, whose mean is the loss. Scores are log-odds: ``sigmoid(score)`` is the probability of being relevant. Half
-precision is raised to float32 first. What there is to average over is counted over the batch, so a batch
-with nothing to count gives 0, and neither the order of rows nor more padding changes the loss.
+and gives one number per row, ``[B]``, whose mean is the loss. Scores are log-odds: ``sigmoid(score)`` is the
+probability of being relevant. Half precision is raised to float32 first. What there is to average over is
+counted over the batch, so a batch with nothing to count gives 0, and neither the order of rows nor more
+padding changes the loss.
 """
 
 from __future__ import annotations
@@ -113,12 +114,14 @@ def _lowest(scores):
 
 
 def _mean(values, counted):
-    """``[B]`` numbers whose mean is the mean of the counted values.
+    """``[B]`` numbers whose mean is the mean of the counted values, ``[B]`` or ``[B, L]``.
 
-    Not that mean itself: Keras divides a loss by the number of replicas when it reduces it, and leaves a scalar
-    as it is, so that a mirrored training would take steps that are as many times too long.
+    Not that mean itself: Keras divides a loss by the number of replicas when it reduces it and leaves a
+    scalar as it is, so that a mirrored training would take steps that are as many times too long.
     """
     weights = ops.cast(counted, values.dtype)
-    total = ops.sum(ops.reshape(values * weights, (ops.shape(values)[0], -1)), axis=-1)
-    rows = ops.cast(ops.shape(values)[0], values.dtype)
-    return total * rows / ops.maximum(ops.sum(weights), 1)
+    total = values * weights
+    if len(total.shape) == 2:
+        total = ops.sum(total, axis=-1)
+    num_rows = ops.cast(ops.shape(total)[0], total.dtype)
+    return total * num_rows / ops.maximum(ops.sum(weights), 1)

@@ -162,6 +162,7 @@ def test_a_value_per_row_lets_keras_divide_by_the_number_of_replicas(name):
     # A scalar would pass undivided, and a mirrored training would take steps twice as long.
     call = getattr(LOSSES[name], "call", LOSSES[name])
     assert call(LABELS, SCORES).shape == (len(LABELS),)
+    assert call(LABELS[:0], SCORES[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -79,7 +79,9 @@ class PairwiseHinge(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         relevant, other, scores = _parts(y_true, y_pred)
-        hardest = ops.max(ops.where(other, scores, _lowest(scores)), axis=-1, keepdims=True)
+        # Keras refuses the maximum of an empty batch unless it is told where to begin.
+        others = ops.where(other, scores, _lowest(scores))
+        hardest = ops.max(others, axis=-1, keepdims=True, initial=-1e30)
         counted = ops.logical_and(relevant, ops.any(other, axis=-1, keepdims=True))
         # Where there is no other one, hardest is no score; the gap is set to 0 before it can overflow.
         return _mean(ops.relu(self.margin + ops.where(counted, hardest - scores, 0.0)), counted)

@@ -184,7 +184,7 @@ def _tune(recipe, dataset, flags, options, values):
         recipe, dataset, root, options, values=values, trials=flags.tune, tuner=flags.tuner, seed=flags.seed
     )
     best = found[0]
-    print(f"best of {len(found)} trials: {best.settings['knobs']}")
+    print(f"best of {len(found)} finished trials: {best.settings['knobs']}")
     _say_metrics(best, dataset)
 
 

@@ -113,7 +113,7 @@ def tune(
         **limit,
     )
     search.oracle.max_trials = trials  # hyperband has no such argument
-    search.search()
+    search.search(verbose=0)
     if not finished:
         raise RuntimeError(f"Every trial failed, see above. Received: trials={trials}")
     return sorted(finished, key=lambda run: -run.metrics["dev"][metric])

@@ -37,7 +37,7 @@ MAX_BYTES = 1 << 19
 
 TOKENIZERS = ("word", "wordpiece")
 
-_BATCH = 1024
+_BATCH = 4096
 _PRINTABLE_ASCII = r"[\t\n\r -~]*"
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
 
@@ -113,18 +113,20 @@ class TextEncoder(tf.Module):
             )
         self.tokenizer = tokenizer
         self.oov_buckets = oov_buckets
-        # A tuple: tf.Module would wrap a list to track it.
-        self._words = tuple(words)
+        # In one string: tf.Module walks through a list when it is saved, for ten seconds if it is long.
+        self._joined_words = "\n".join(words)
+        self._num_words = len(words)
         first = 1 + oov_buckets
         self._ids = _table(
             tf.constant(words, tf.string), np.arange(first, first + len(words), dtype=np.int64), 0
         )
         characters = character_arrays()
         # Rows 0 of start and length stand for a character that stays as it is.
+        # Tensors, because arrays would be copied into every function that calls this encoder.
         self._rule = _table(characters["code"], np.arange(1, len(characters["code"]) + 1), 0)
-        self._start = np.concatenate([[0], characters["start"]])
-        self._length = np.concatenate([[1], characters["length"]])
-        self._replacement = characters["replacement"]
+        self._start = tf.constant(np.concatenate([[0], characters["start"]]))
+        self._length = tf.constant(np.concatenate([[1], characters["length"]]))
+        self._replacement = tf.constant(characters["replacement"])
         self._composed = _table(characters["pair"], characters["composed"], 0)
         self._pieces = _wordpiece(words) if tokenizer == "wordpiece" else None
         self._unknown_id = first + words.index(UNKNOWN_PIECE) if tokenizer == "wordpiece" else 0
@@ -137,12 +139,12 @@ class TextEncoder(tf.Module):
     @property
     def words(self) -> list[str]:
         """The vocabulary; word i has the id ``1 + oov_buckets + i``."""
-        return list(self._words)
+        return self._joined_words.split("\n") if self._num_words else []
 
     @property
     def vocabulary_size(self) -> int:
         """Number of ids: rows that an embedding needs."""
-        return 1 + self.oov_buckets + len(self._words)
+        return 1 + self.oov_buckets + self._num_words
 
     def get_config(self) -> dict:
         """What rebuilds this encoder besides its words: ``TextEncoder(words, **config)``."""
@@ -179,8 +181,8 @@ class TextEncoder(tf.Module):
         texts = tf.convert_to_tensor(texts, tf.string)
         ids, is_unknown = self._ragged_ids(texts)
         num_tokens = tf.cast(ids.row_lengths(), tf.int32)
-        dense = ids[:, :max_length].to_tensor()
-        dense = tf.pad(dense, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(dense)[1])]])
+        width = tf.maximum(1, tf.minimum(max_length, tf.reduce_max(num_tokens)))
+        dense = ids.to_tensor(shape=tf.stack([-1, width]))
         return {
             "ids": tf.ensure_shape(dense, [None, None]),
             "num_tokens": num_tokens,
@@ -286,9 +288,11 @@ def build_vocabulary(
         ValueError: if ``extra_words`` are given for ``wordpiece``.
     """
     encoder = TextEncoder([UNKNOWN_PIECE], tokenizer)
+    signature = [tf.TensorSpec([None], tf.string)]
+    split = tf.function(lambda texts: encoder._split(encoder.normalize(texts)), input_signature=signature)
     counts: Counter[str] = Counter()
     for batch in _batches(texts):
-        words, _, numbers = tf.unique_with_counts(encoder._split(encoder.normalize(batch)).flat_values)
+        words, _, numbers = tf.unique_with_counts(split(batch).flat_values)
         counts.update(dict(zip(_strings(words), numbers.numpy().tolist(), strict=True)))
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     if tokenizer == "wordpiece":
@@ -300,9 +304,13 @@ def build_vocabulary(
         return learn_pieces(ranked, 8000 if max_words is None else max_words, min_count)
     chosen = dict.fromkeys([word for word, count in ranked if count >= min_count][:max_words])
     for batch in _batches(extra_words):
-        tokens = encoder.tokenize(batch)
-        whole = (tokens.row_lengths() == 1) & (tf.strings.reduce_join(tokens, axis=1) == batch)
-        chosen.update(dict.fromkeys(_strings(tf.boolean_mask(batch, whole))))
+        tokens = split(batch)
+        whole = tf.where(tokens.row_lengths() == 1)[:, 0]
+        alone, first = (
+            tf.gather(batch, whole),
+            tf.gather(tokens.flat_values, tf.gather(tokens.row_splits, whole)),
+        )
+        chosen.update(dict.fromkeys(_strings(tf.boolean_mask(alone, alone == first))))
     return list(chosen)
 
 

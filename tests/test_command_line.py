@@ -1,0 +1,182 @@
+"""Flags are the knobs; wrong use and broken data end with code 2 and one line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recipes import ctrn_trecqa, ctrn_yahoo, pairs
+from recipes.__main__ import main as list_recipes
+from recipes.__main__ import modules
+from zoo import command_line, comparison, tuning
+
+ROOT = Path(__file__).parents[1]
+
+
+def run_pairs(*arguments):
+    return command_line.main(
+        pairs.recipe,
+        pairs.__doc__,
+        add_data_flags=pairs.add_data_flags,
+        load=pairs.load,
+        arguments=[str(argument) for argument in arguments],
+    )
+
+
+@pytest.fixture
+def small_file(tmp_path):
+    """Twenty lines with all that a user's file may hold."""
+    rows = [("query", "candidate", "label")]
+    for word in ("red", "blue", "green", "grey", "pink", "teal"):
+        rows += [(f"what is {word}?", f"{word} is a colour 🎨", "1"), (f"what is {word}?", "", "0")]
+        rows += [(f"what is {word}?", "a dog", "0")]
+    rows += [("what is red?", "x" * 100_000, "0"), ("lonely ✨ query", "nothing fits", "0")]
+    file = tmp_path / "pairs.tsv"
+    file.write_text("\n".join("\t".join(row) for row in rows) + "\n", "utf-8")
+    return file
+
+
+TINY = ["--epochs", 1, "--filters", 8, "--projection", 8, "--dense-units", 8, "--embedding-size", 8]
+
+
+def test_twenty_lines_train_and_are_compared(small_file, tmp_path, capsys):
+    assert run_pairs("--train", small_file, "--runs", tmp_path / "runs", "--seeds", 2, *TINY) == 0
+    said = capsys.readouterr().out
+    table = said[said.rindex("model ") :]
+    assert "ctrn" in table and "(2)" in table and "bm25" in table
+    assert "not comparable" not in said
+    for run in comparison.finished_runs(tmp_path / "runs", "pairs"):
+        for row in (run.folder / "predictions.tsv").read_text("utf-8").splitlines()[1:]:
+            assert abs(float(row.split("\t")[3])) < 1e6
+    assert (tmp_path / "runs/pairs/latest/model.keras").is_file()
+
+
+BROKEN = {
+    "missing column": (b"query\tanswer\tlabel\na\tb\t1\n", ":1: expected ", "answer"),
+    "label 2": (b"query\tcandidate\tlabel\na\tb\t1\na\tc\t2\n", ":3: expected label", "'2'"),
+    "bad UTF-8": (b"query\tcandidate\tlabel\na\tb\t1\na\t\xff\t0\n", ":3: expected ", "xff"),
+    "no rows": (b"query\tcandidate\tlabel\n", ": expected ", "Received: "),
+    "empty file": (b"", ": expected ", "Received: "),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_file_ends_with_one_line(name, tmp_path, capsys):
+    content, place, received = BROKEN[name]
+    file = tmp_path / "broken.tsv"
+    file.write_bytes(content)
+    assert run_pairs("--train", file, "--runs", tmp_path / "runs") == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert f"{file}{place}" in line and received in line
+    assert not list((tmp_path / "runs").rglob("recipe.json"))
+
+
+def test_missing_file(tmp_path, capsys):
+    assert run_pairs("--train", tmp_path / "no.tsv", "--runs", tmp_path / "runs") == 2
+    assert "no.tsv" in capsys.readouterr().err
+    (tmp_path / "p.tsv").write_text("query\tcandidate\tlabel\na\tb\t1\n")
+    assert run_pairs("--train", tmp_path / "p.tsv", "--embeddings", tmp_path / "no.txt") == 2
+    assert f"Received: '{tmp_path / 'no.txt'}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--nonsense"], "--nonsense"),
+        (["--model", "bert"], "ctrn"),  # lists what there is
+        (["--dropout", "-1"], "Received: -1"),
+        (["--filters", "many"], "many"),
+        (["--seeds", "0"], "Received: 0"),
+        (["--epoch", "1"], "--epoch"),  # no abbreviations: a new flag must not change an old command
+    ],
+)
+def test_wrong_use(arguments, said, capsys):
+    with pytest.raises(SystemExit) as end:
+        run_pairs(*arguments)
+    assert end.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_strict_refuses_shared_queries(tmp_path, capsys):
+    rows = "query\tcandidate\tlabel\na b\tc\t1\na b\td\t0\n"
+    (tmp_path / "train.tsv").write_text(rows)
+    (tmp_path / "dev.tsv").write_text(rows)
+    files = ["--train", tmp_path / "train.tsv", "--dev", tmp_path / "dev.tsv", "--runs", tmp_path / "runs"]
+    assert run_pairs(*files, "--strict") == 2
+    assert "1 of the dev queries" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_every_knob_is_a_flag_with_its_default(capsys):
+    for module in modules().values():
+        with pytest.raises(SystemExit):
+            command_line.main(module.recipe, module.__doc__, arguments=["--help"])
+        help_ = capsys.readouterr().out
+        space = tuning.knobs(module.recipe)
+        assert len(space) >= 12
+        for knob in space:
+            assert f"--{knob.name.replace('_', '-')}" in help_
+        assert module.__doc__.splitlines()[0] in help_
+
+
+def test_flags_reach_the_recipe():
+    recipe = ctrn_yahoo.recipe(tuning.hyperparameters(model="qrnn", batch_size=7, epochs=3))
+    assert (recipe.model, recipe.batch_size, recipe.epochs) == ("qrnn", 7, 3)
+
+
+def test_train_set_sets_the_paper_s_epochs():
+    epochs = {
+        name: ctrn_trecqa.recipe(tuning.hyperparameters(train_set=name)).epochs for name in ("train", "all")
+    }
+    assert epochs == {"train": 25, "all": 5}
+
+
+def test_search_leaves_an_ordinary_run_and_says_the_best(small_file, tmp_path, capsys):
+    arguments = ["--train", small_file, "--runs", tmp_path / "runs", "--tune", 2, "--tuner", "random"]
+    fixed = [
+        "--learning-rate",
+        0.001,
+        "--l2",
+        1e-6,
+        "--alignment",
+        "ratio",
+        "--batch-size",
+        8,
+        "--word-dropout",
+        0,
+    ]
+    assert run_pairs(*arguments, *TINY, *fixed) == 0
+    said = capsys.readouterr().out
+    assert "best of 2 finished trials" in said
+    best = Path(said[said.rindex("run: ") + 5 :].splitlines()[0])
+    assert (best / "model.keras").is_file() and (best / "report.html").is_file()
+
+
+def test_search_without_a_free_knob(small_file, tmp_path, capsys):
+    every = [
+        flag
+        for knob in tuning.knobs(pairs.recipe)
+        for flag in (f"--{knob.name.replace('_', '-')}", knob.default)
+    ]
+    assert run_pairs("--train", small_file, "--runs", tmp_path / "runs", "--tune", 2, *every) == 2
+    assert "not set. Received: values=" in capsys.readouterr().err
+
+
+def test_list_of_recipes(capsys):
+    assert list_recipes(["--runs", "no-such-folder"]) == 0
+    said = capsys.readouterr().out
+    for name in ("ctrn_yahoo", "ctrn_trecqa", "ctrn_qatar", "pairs"):
+        assert f"{name}: " in said
+    assert "0.7712" in said and "0.6010" in said
+
+
+def test_module_runs_as_a_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "recipes.ctrn_yahoo", "--data", "/no/such/folder"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "/no/such/folder" in done.stderr.splitlines()[-1]

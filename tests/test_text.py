@@ -156,7 +156,7 @@ def test_traced_for_any_number_of_rows(encoder):
     assert [empty[name].shape for name in ("num_tokens", "num_unknown", "truncated")] == [(0,)] * 3
     assert traced(tf.constant(["", " "]))["ids"].numpy().tolist() == [[0], [0]]
     texts = tf.constant(list(HOSTILE))
-    np.testing.assert_array_equal(traced(texts)["ids"], encoder(texts, 5)["ids"])
+    np.testing.assert_array_equal(traced(texts)["ids"], encoder(texts, tf.constant(5))["ids"])
     assert traced.get_concrete_function().structured_outputs["ids"].shape.rank == 2
 
 
@@ -399,6 +399,8 @@ def test_wrong_arguments_are_refused(encoder):
         TextEncoder(["[UNK]"], "wordpiece", oov_buckets=-1)
     with pytest.raises(ValueError, match=r"must hold \[UNK\].*Received: 1 pieces"):
         TextEncoder(["a"], "wordpiece")
+    with pytest.raises(ValueError, match=r"vector of strings.*shape=\(\)"):
+        encoder(tf.constant("a"), 5)
     with pytest.raises(ValueError, match=r"max_length must be at least 1.*max_length=0"):
         encoder(tf.constant(["a"]), 0)
     with pytest.raises(ValueError, match=r"max_length must be at least 1.*max_length=-3"):

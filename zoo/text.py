@@ -10,12 +10,7 @@ What happens to a text:
 2. Each character becomes what ``characters.tsv`` says: compatibility forms are unified and case is folded
    (NFKC), all kinds of white space and controls become a space, invisible characters vanish, typographic
    quotes become ASCII. A letter followed by a combining accent becomes the accented letter. Accents are kept.
-3. It is split. A word is a run of letters, marks and digits, with hyphens, apostrophes and ``&`` inside,
-   numbers with their separators (``1,200``, ``10:30``) and acronyms with their dots (``u.s.``). As in the
-   Penn Treebank, and so in word-vector files, ``don't`` is ``do n't`` and ``bank's`` is ``bank 's``, and its
-   signs ``-lrb-``, two backquotes, two apostrophes, ``--`` and ``...`` are one token each. Every other sign
-   and every Chinese or Japanese character is a token. Thai, Lao, Khmer and Burmese are written without spaces
-   and stay unsplit.
+3. It is split into words and signs; the rules are in `zoo.word_patterns`.
 """
 
 from __future__ import annotations
@@ -29,6 +24,7 @@ import tensorflow as tf
 
 from zoo.characters import character_arrays
 from zoo.vocabulary import UNKNOWN_PIECE, check_words, learn_pieces, read_vocabulary, write_vocabulary
+from zoo.word_patterns import NEEDS_REWRITING, REWRITES, SIGN, TOKEN
 
 __all__ = ["TextEncoder", "build_vocabulary", "read_vocabulary", "write_vocabulary"]
 
@@ -39,41 +35,6 @@ TOKENIZERS = ("word", "wordpiece")
 
 _BATCH = 4096
 _PRINTABLE_ASCII = r"[\t\n\r -~]*"
-_UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
-
-# Few texts have one of these, so the rest is spared eleven passes.
-_IS_MARKED = rf"(?s).*(?:{_UNSPACED}|['`]|-[lr][rcs]b-|\.\.\.\.|---|!!|\?\?|__|==|\*\*|~~).*"
-_MARKS = (
-    (_UNSPACED, r" \0 "),
-    ("-lrb-", "("),
-    ("-rrb-", ")"),
-    ("-lsb-", "["),
-    ("-rsb-", "]"),
-    ("-lcb-", "{"),
-    ("-rcb-", "}"),
-    ("``|''", '"'),
-    ("`", "'"),
-    (r"(--)-+|(\.\.\.)\.+|(!)!+|(\?)\?+|(_)_+|(=)=+|(\*)\*+|(~)~+", r"\1\2\3\4\5\6\7\8"),
-    (r"(?:n't|'(?:s|m|d|ll|re|ve))\b", r" \0"),
-)
-
-# What is set apart by spaces; plain words are matched by none, which makes this fast. The leftmost match
-# counts, and of those that begin together the first in this list. RE2 has no look-ahead; \b is a boundary of
-# ASCII words.
-_SIGN = r"[^\s\p{L}\p{M}\p{N}]"
-_LETTERS = r"[\p{L}\p{M}\p{N}]+"
-_ACRONYM = r"\p{L}(?:\.\p{L})+\b\.?"
-_INSIDE = rf"(?:[-'&](?:{_ACRONYM}|{_LETTERS}))"
-_TOKEN = "|".join(
-    [
-        rf"\b{_ACRONYM}{_INSIDE}*",
-        r"\bc\+\+|\b[cf]#",
-        r"(?:n't|'(?:s|m|d|ll|re|ve|\d\ds?))\b",
-        rf"{_LETTERS}(?:(?:[.,:/]\p{{N}}+)+{_INSIDE}*|{_INSIDE}+)",
-        r"--|\.\.\.",
-        _SIGN,
-    ]
-)
 
 
 class TextEncoder(tf.Module):
@@ -152,7 +113,10 @@ class TextEncoder(tf.Module):
 
     def normalize(self, texts: tf.Tensor) -> tf.Tensor:
         """Texts, string [n], to folded texts, string [n] (steps 1 and 2 of the module)."""
-        texts = tf.strings.substr(tf.convert_to_tensor(texts, tf.string), 0, MAX_BYTES)
+        texts = tf.convert_to_tensor(texts, tf.string)
+        if texts.shape.rank != 1:
+            raise ValueError(f"texts must be a vector of strings. Received: shape={texts.shape}")
+        texts = tf.strings.substr(texts, 0, MAX_BYTES)
         is_ascii = tf.strings.regex_full_match(texts, _PRINTABLE_ASCII)
         return _replace_rows(
             tf.strings.lower(texts), ~is_ascii, lambda rows: self._fold(tf.gather(texts, rows))
@@ -165,19 +129,18 @@ class TextEncoder(tf.Module):
             return words
         return words.with_flat_values(self._pieces.tokenize(words.flat_values)).merge_dims(1, 2)
 
-    def __call__(self, texts: tf.Tensor, max_length: int) -> dict[str, tf.Tensor]:
+    def __call__(self, texts: tf.Tensor, max_length: int | tf.Tensor) -> dict[str, tf.Tensor]:
         """Texts to padded ids.
 
         Args:
             texts: string [n]; n may be 0.
-            max_length: tokens that are kept of each text, the first ones.
+            max_length: tokens that are kept of each text, the first ones; a number or an int32 scalar.
 
         Returns:
             ``ids`` int32 [n, t], t the longest kept text of the batch but at least 1; ``num_tokens`` and
             ``num_unknown`` int32 [n], counted before the cut; ``truncated`` bool [n].
         """
-        if isinstance(max_length, int) and max_length < 1:
-            raise ValueError(f"max_length must be at least 1. Received: max_length={max_length}")
+        _check_length(max_length)
         texts = tf.convert_to_tensor(texts, tf.string)
         ids, is_unknown = self._ragged_ids(texts)
         num_tokens = tf.cast(ids.row_lengths(), tf.int32)
@@ -200,8 +163,7 @@ class TextEncoder(tf.Module):
         Returns:
             ``ids`` int32 [total] and ``offsets`` int64 [n + 1]: text i is ``ids[offsets[i]:offsets[i + 1]]``.
         """
-        if max_length < 1:
-            raise ValueError(f"max_length must be at least 1. Received: max_length={max_length}")
+        _check_length(max_length)
         ids = [np.zeros(0, np.int32)]
         lengths = [np.zeros(1, np.int64)]
         for batch in _batches(texts):
@@ -211,11 +173,11 @@ class TextEncoder(tf.Module):
         return np.concatenate(ids), np.cumsum(np.concatenate(lengths))
 
     def _split(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        if self.tokenizer == "wordpiece":  # every sign by itself, as the makers of such vocabularies split
-            return tf.strings.split(tf.strings.regex_replace(texts, f"{_UNSPACED}|{_SIGN}", r" \0 "))
-        is_marked = tf.strings.regex_full_match(texts, _IS_MARKED)
-        texts = _replace_rows(texts, is_marked, lambda rows: _rewrite_marks(tf.gather(texts, rows)))
-        return tf.strings.split(tf.strings.regex_replace(texts, _TOKEN, r" \0 "))
+        if self.tokenizer == "wordpiece":
+            return tf.strings.split(tf.strings.regex_replace(texts, SIGN, r" \0 "))
+        needs_rewriting = tf.strings.regex_full_match(texts, NEEDS_REWRITING)
+        texts = _replace_rows(texts, needs_rewriting, lambda rows: _rewrite(tf.gather(texts, rows)))
+        return tf.strings.split(tf.strings.regex_replace(texts, TOKEN, r" \0 "))
 
     def _ragged_ids(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         tokens = self.tokenize(texts)
@@ -321,6 +283,11 @@ def _batches(texts: Iterable[str]) -> Iterable[tf.Tensor]:
         yield tf.constant(batch, tf.string)
 
 
+def _check_length(max_length: int | tf.Tensor) -> None:
+    if not tf.is_tensor(max_length) and max_length < 1:
+        raise ValueError(f"max_length must be at least 1. Received: max_length={max_length}")
+
+
 def _replace_rows(texts: tf.Tensor, mask: tf.Tensor, rewrite: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
     """Puts ``rewrite(rows)`` in place of the rows under the mask; runs nothing where there are none."""
     rows = tf.where(mask)[:, 0]
@@ -331,8 +298,8 @@ def _replace_rows(texts: tf.Tensor, mask: tf.Tensor, rewrite: Callable[[tf.Tenso
     )
 
 
-def _rewrite_marks(texts: tf.Tensor) -> tf.Tensor:
-    for pattern, replacement in _MARKS:
+def _rewrite(texts: tf.Tensor) -> tf.Tensor:
+    for pattern, replacement in REWRITES:
         texts = tf.strings.regex_replace(texts, pattern, replacement)
     return texts
 

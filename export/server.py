@@ -30,126 +30,19 @@ import socket
 import sys
 from pathlib import Path
 
-import numpy as np
-import tensorflow as tf
 import uvicorn
-from google.protobuf import json_format
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from export.graph_ops import audit, read_saved_model
-from export.rest import RequestError, read_request, write_reply
+from export.rest import RequestError
+from export.served_model import ServedModel
 from export.versions import list_versions
 
 _PREDICT = re.compile(r"/v1/models/([^/:]+)(?:/versions/(\d+))?:predict", re.IGNORECASE)
 _STATUS = re.compile(r"/v1/models/([^/:]+)(?:/versions/(\d+))?(/metadata)?", re.IGNORECASE)
-
-
-class Version:
-    """One loaded version folder; safe to call from several threads.
-
-    Args:
-        folder: a version folder, named by its number.
-    """
-
-    def __init__(self, folder: Path):
-        self.number = int(folder.name)
-        if audit(folder).other:
-            import tensorflow_text  # noqa: F401 its operations are in the graph
-        self._loaded = tf.saved_model.load(str(folder))  # kept: a signature alone does not keep its weights
-        self._signatures = dict(self._loaded.signatures)
-        self.metadata = {
-            name: json_format.MessageToDict(
-                signature, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-            )
-            for name, signature in read_saved_model(folder).meta_graphs[0].signature_def.items()
-        }
-        # The first call of a function is slow, so it is not left to a user.
-        for name, function in self._signatures.items():
-            self._call(name, {key: _example(spec) for key, spec in self._inputs(name).items()}, function)
-
-    def predict(self, body: bytes) -> dict:
-        """Answers the body of a predict call; raises `RequestError`."""
-        name, in_rows, inputs = read_request(body, self._inputs)
-        return write_reply(self._call(name, inputs, self._signatures[name]), in_rows)
-
-    def _inputs(self, name):
-        if name not in self._signatures:
-            raise RequestError(f'Serving signature name: "{name}" not found in signature def')
-        return self._signatures[name].structured_input_signature[1]
-
-    def _call(self, name, inputs, function):
-        specs = self._inputs(name)
-        try:
-            outputs = function(**{key: tf.constant(value, specs[key].dtype) for key, value in inputs.items()})
-        except tf.errors.InvalidArgumentError as error:
-            raise RequestError(_reason(error)) from None
-        return {key: value.numpy() for key, value in outputs.items()}
-
-
-class ServedModel:
-    """The versions below a folder, of which the newest that loads is served.
-
-    Args:
-        folder: the folder that holds one folder per version.
-        name: the model's name in the paths of requests.
-    """
-
-    def __init__(self, folder: str | Path, name: str):
-        self.folder, self.name = Path(folder), name
-        self.current: Version | None = None
-        self._failed: dict[int, tuple[object, str]] = {}
-
-    def refresh(self) -> bool:
-        """Takes up the newest version that loads; true if another one is served than before."""
-        for number in reversed(list_versions(self.folder)):
-            if self.current is not None and number == self.current.number:
-                break
-            folder = self.folder / str(number)
-            state = _state(folder)
-            if self._failed.get(number, (None,))[0] == state:
-                continue
-            try:
-                self.current = Version(folder)
-            except Exception as error:  # whatever is wrong with a folder must not stop the one that is served
-                self._failed[number] = (state, str(error))
-                print(f"Version {number} of {self.name} does not load: {_first_line(error)}", file=sys.stderr)
-                continue
-            self._failed.pop(number, None)
-            return True
-        return False
-
-    def version(self, name: str, number: str | None) -> Version:
-        """The version that a request names, by default the served one; raises `RequestError` with 404."""
-        current = self.current
-        if name != self.name or current is None or (number is not None and int(number) != current.number):
-            wanted = f"Latest({name})" if number is None else f"Specific({name}, {number})"
-            raise RequestError(f"Servable not found for request: {wanted}", 404)
-        return current
-
-    def status(self, name: str, number: str | None) -> dict:
-        """States of the versions; raises `RequestError` with 404."""
-        states = {version: ("END", "UNKNOWN", message) for version, (_, message) in self._failed.items()}
-        if self.current is not None:
-            states[self.current.number] = ("AVAILABLE", "OK", "")
-        if name != self.name:
-            raise RequestError(f"Could not find any versions of model {name}", 404)
-        if number is not None and int(number) not in states:
-            raise RequestError(f"Could not find version {number} of model {name}", 404)
-        return {
-            "model_version_status": [
-                {
-                    "version": str(version),
-                    "state": state,
-                    "status": {"error_code": code, "error_message": message},
-                }
-                for version, (state, code, message) in sorted(states.items(), reverse=True)
-                if number is None or int(number) == version
-            ]
-        }
 
 
 def application(model: ServedModel, poll_seconds: float = 2.0, max_body_bytes: int = 1 << 25) -> Starlette:
@@ -165,9 +58,8 @@ def application(model: ServedModel, poll_seconds: float = 2.0, max_body_bytes: i
         path = request.url.path
         try:
             if request.method == "POST" and (match := _PREDICT.fullmatch(path)):
-                version = model.version(*match.groups())
                 body = await _body(request, max_body_bytes)
-                return _json(await run_in_threadpool(version.predict, body))
+                return _json(await run_in_threadpool(model.version(*match.groups()).predict, body))
             if request.method == "GET" and (match := _STATUS.fullmatch(path)):
                 name, number, metadata = match.groups()
                 if metadata is None:
@@ -178,14 +70,14 @@ def application(model: ServedModel, poll_seconds: float = 2.0, max_body_bytes: i
             raise RequestError(f"Malformed request: {request.method} {path}")
         except RequestError as error:
             return _json({"error": str(error)}, error.status)
-        except tf.errors.OpError as error:
-            return _json({"error": _reason(error)}, 500)
 
     async def poll():
         while True:
             await asyncio.sleep(poll_seconds)
-            if await run_in_threadpool(model.refresh):
-                print(f"Serving version {model.current.number} of {model.name}", flush=True)
+            # A folder that changes while it is read is looked at again next time.
+            with contextlib.suppress(OSError):
+                if await run_in_threadpool(model.refresh):
+                    print(f"Serving version {model.current.number} of {model.name}", flush=True)
 
     @contextlib.asynccontextmanager
     async def lifespan(_):
@@ -193,7 +85,14 @@ def application(model: ServedModel, poll_seconds: float = 2.0, max_body_bytes: i
         yield
         polling.cancel()
 
-    return Starlette(routes=[Route("/{path:path}", answer, methods=["GET", "POST"])], lifespan=lifespan)
+    async def failed(request: Request, error: Exception) -> Response:
+        return _json({"error": f"Internal: {type(error).__name__}: {error}"}, 500)
+
+    return Starlette(
+        routes=[Route("/{path:path}", answer, methods=["GET", "POST"])],
+        exception_handlers={500: failed},
+        lifespan=lifespan,
+    )
 
 
 async def _body(request, limit) -> bytes:
@@ -222,25 +121,6 @@ def _metadata(name, version):
     }
 
 
-def _example(spec):
-    shape = [1 if size is None else size for size in spec.shape]
-    return np.full(shape, b"warm up" if spec.dtype == tf.string else 1)
-
-
-def _reason(error):
-    # The lines before it say where in the graph, the lines after it which node.
-    return error.message.partition("\n\t [[")[0].splitlines()[-1]
-
-
-def _state(folder):
-    """Changes when a file below the folder does, so that a folder still being copied is tried again."""
-    return sorted((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in folder.rglob("*") if f.is_file())
-
-
-def _first_line(error):
-    return str(error).partition("\n")[0][:300] or type(error).__name__
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Serves a folder until Ctrl-C; returns the exit code."""
     parser = argparse.ArgumentParser(
@@ -261,12 +141,15 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    if not model.refresh():
-        return 1
     try:
         listener = socket.create_server((options.host, options.port), backlog=128)
     except OSError as error:
         print(f"Cannot listen. Received: host={options.host}, port={options.port}: {error}", file=sys.stderr)
+        return 1
+    # Inherited by each connection: a reply in two writes would otherwise wait 40 ms for an acknowledgement.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if not model.refresh():
+        listener.close()
         return 1
     host, port = listener.getsockname()[:2]
     print(

@@ -13,7 +13,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
 from export.graph_ops import GraphOps, read_signatures
-from export.server import Version
+from export.served_model import Version
 from export.texts import own_pairs
 from zoo.batches import input_name
 

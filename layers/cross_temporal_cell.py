@@ -1,17 +1,56 @@
-"""CrossTemporalCell: two quasi-recurrent encodings of a pair, each also pooled with the other's gates.
+"""CrossTemporalCell: two texts read together, each gated by itself and by the other.
 
-B batch, L list of candidates, Tq and Ta time, m input size, d units.
+B batch, L list of candidates, Tq and Ta time, m input size, d units, k kernel size.
 """
 
 import keras
 from keras import ops
 
-from layers.quasi_recurrent import add_gate_weights, check_arguments, fo_pool, gate_config, gates
+from layers.quasi_recurrent import check_gate_arguments, fo_pool, gate_config, gate_weights, gates
 
 
 @keras.saving.register_keras_serializable(package="pairzoo")
 class CrossTemporalCell(keras.layers.Layer):
-    """first form"""
+    """The temporal crossing of CTRN: quasi-recurrent encodings of a pair that share their gates.
+
+    Each side is pooled twice, with its own forget and output gates and with those of its partner, and the
+    two are multiplied step by step. With Z, F, O the gates of `QuasiRecurrent`, from one kernel for both sides:
+
+        H_q = fo-pool(Z_q, F_q, O_q) fo-pool(Z_q, F_a[pi_q], O_a[pi_q])
+        H_a = fo-pool(Z_a, F_a, O_a) fo-pool(Z_a, F_q[pi_a], O_q[pi_a])
+
+    pi aligns a step with one of the partner. With n the own and m the partner's length, t counted from 1:
+
+        n <= m:  t* = min(t r, m),  r = ceil(m / n)         n > m:  t* = ceil(t / r),  r = ceil(n / m)
+
+    Tay et al. 2018, "Cross temporal recurrent networks for ranking question answer pairs". We leave the paper
+    in two places: it prints t* = t r for either side, which leaves a shorter partner at once; and one of its
+    equations reads the partner's z where its text says the own.
+
+    It adds no weight to `QuasiRecurrent`, takes about twice its element-wise work and the same matrix
+    products. The query is convolved once, however many candidates it has.
+
+    Arguments:
+        units, kernel_size, padding, use_bias, kernel_initializer, bias_initializer, kernel_regularizer: as
+            `QuasiRecurrent`.
+        alignment: `"ratio"`, as above on the real lengths; `"index"`, t* = min(t, m); `"ratio_padded"`, r of
+            the padded lengths, so that scores depend on padding: only for inputs of one fixed length.
+        cross: which gates of the partner are taken: `"both"`, as the paper, `"forget"` or `"output"`.
+
+    Input: query `[B, Tq, m]`, candidate `[B, L, Ta, m]` or `[B, Ta, m]`.
+    Output: H_q `[B, L, Tq, d]` and H_a `[B, L, Ta, d]`, without L where the candidate has none.
+    Masking: as `QuasiRecurrent` on each side; padding must be on the right. A text whose partner is empty
+    (all masked) has no crossed states: its H is zero. The outputs carry no Keras mask, for H_q needs one per
+    candidate; pool them with the masks of the inputs.
+    Raises ValueError if an argument is none of those listed, or the shapes do not fit each other.
+
+    Example:
+
+    >>> cell = CrossTemporalCell(units=4)
+    >>> h_q, h_a = cell(np.ones((2, 5, 3)), np.ones((2, 6, 7, 3)))   # 6 candidates each
+    >>> h_q.shape, h_a.shape
+    (TensorShape([2, 6, 5, 4]), TensorShape([2, 6, 7, 4]))
+    """
 
     def __init__(
         self,
@@ -26,7 +65,7 @@ class CrossTemporalCell(keras.layers.Layer):
         kernel_regularizer=None,
         **kwargs,
     ):
-        check_arguments(units, kernel_size, padding)
+        check_gate_arguments(units, kernel_size, padding)
         if alignment not in ("ratio", "index", "ratio_padded"):
             raise ValueError(
                 f"`alignment` must be 'ratio', 'index' or 'ratio_padded'. Received: alignment={alignment!r}"
@@ -46,82 +85,105 @@ class CrossTemporalCell(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, query_shape, candidate_shape):
-        add_gate_weights(self, query_shape[-1])
+        sizes = {query_shape[-1], candidate_shape[-1]}
+        if len(query_shape) != 3 or len(candidate_shape) not in (3, 4) or len(sizes) != 1 or None in sizes:
+            raise ValueError(
+                "The query must be [batch, time, size] and the candidate [batch, time, size] or "
+                "[batch, list, time, size], of one known size. "
+                f"Received: query.shape={tuple(query_shape)}, candidate.shape={tuple(candidate_shape)}"
+            )
+        self.kernel, self.bias = gate_weights(self, query_shape[-1])
 
     def call(self, query, candidate, query_mask=None, candidate_mask=None):
         if query_mask is None:
             query_mask = ops.ones(ops.shape(query)[:-1], dtype="bool")
         if candidate_mask is None:
             candidate_mask = ops.ones(ops.shape(candidate)[:-1], dtype="bool")
-        batch, time_q, size = ops.shape(query)
-        time_a = ops.shape(candidate)[-2]
-        num = ops.shape(candidate)[1] if len(candidate.shape) == 4 else 1
-        mask_a = ops.reshape(candidate_mask, (-1, time_a))  # [B*L, Ta]
-        mask_q = ops.repeat(query_mask, num, axis=0)
+        if len(candidate.shape) == 3:
+            candidate, candidate_mask = ops.expand_dims(candidate, 1), ops.expand_dims(candidate_mask, 1)
+            h_q, h_a = self.call(query, candidate, query_mask, candidate_mask)
+            return ops.squeeze(h_q, 1), ops.squeeze(h_a, 1)
 
-        z_q, f_q, o_q = gates(query, query_mask, self.kernel, self.bias, self.padding)
-        z_a, f_a, o_a = gates(
-            ops.reshape(candidate, (-1, time_a, size)), mask_a, self.kernel, self.bias, self.padding
+        batch, num, time_a, size = ops.shape(candidate)
+        time_q = ops.shape(query)[1]
+        candidate = ops.reshape(candidate, (batch * num, time_a, size))
+        mask_q, mask_a = query_mask, ops.reshape(candidate_mask, (batch * num, time_a))
+
+        def per_candidate(x):  # [B, ...] -> [B * L, ...]
+            return ops.repeat(x, num, axis=0)
+
+        z_q, f_q, o_q = gates(query, mask_q, self.kernel, self.bias, self.padding)  # [B, Tq, d]
+        z_a, f_a, o_a = gates(candidate, mask_a, self.kernel, self.bias, self.padding)  # [B * L, Ta, d]
+        h_q = per_candidate(fo_pool(z_q, f_q, o_q, mask_q))
+        h_a = fo_pool(z_a, f_a, o_a, mask_a)
+
+        len_q = per_candidate(_length(mask_q))  # [B * L, 1]
+        len_a = _length(mask_a)
+        pi_q = aligned_steps(self.alignment, len_q, len_a, time_q, time_a)  # [B * L, Tq]
+        pi_a = aligned_steps(self.alignment, len_a, len_q, time_a, time_q)  # [B * L, Ta]
+
+        def of_candidate(x):  # [B * L, Ta, d] -> [B * L, Tq, d]
+            return _take_steps(x, pi_q)
+
+        def of_query(x):  # [B, Tq, d] -> [B * L, Ta, d], without a copy of x per candidate
+            taken = _take_steps(x, ops.reshape(pi_a, (batch, num * time_a)))
+            return ops.reshape(taken, (batch * num, time_a, self.units))
+
+        crosses_f, crosses_o = self.cross != "output", self.cross != "forget"
+        crossed_q = fo_pool(
+            per_candidate(z_q),
+            of_candidate(f_a) if crosses_f else per_candidate(f_q),
+            of_candidate(o_a) if crosses_o else per_candidate(o_q),
+            ops.logical_and(per_candidate(mask_q), len_a > 0),
         )
-        len_q = ops.sum(ops.cast(mask_q, "int32"), axis=1)
-        len_a = ops.sum(ops.cast(mask_a, "int32"), axis=1)
-        if self.alignment == "ratio":
-            ratio_lengths = (len_q, len_a)
-        elif self.alignment == "ratio_padded":
-            ratio_lengths = (time_q, time_a)
-        else:
-            ratio_lengths = (1, 1)
-        pi_q = aligned(time_q, *ratio_lengths, len_a)
-        pi_a = aligned(time_a, *ratio_lengths[::-1], len_q)
-
-        def rep(x):
-            return ops.repeat(x, num, axis=0) if len(candidate.shape) == 4 else x
-
-        both = self.cross == "both"
-        f_qx = _take(f_a, pi_q) if both or self.cross == "forget" else rep(f_q)
-        o_qx = _take(o_a, pi_q) if both or self.cross == "output" else rep(o_q)
-        f_ax = _take(rep(f_q), pi_a) if both or self.cross == "forget" else f_a
-        o_ax = _take(rep(o_q), pi_a) if both or self.cross == "output" else o_a
-
-        partner_a = ops.logical_and(mask_q, ops.expand_dims(len_a > 0, -1))
-        partner_q = ops.logical_and(mask_a, ops.expand_dims(len_q > 0, -1))
-        h_q = rep(fo_pool(z_q, f_q, o_q, query_mask)) * fo_pool(rep(z_q), f_qx, o_qx, partner_a)
-        h_a = fo_pool(z_a, f_a, o_a, mask_a) * fo_pool(z_a, f_ax, o_ax, partner_q)
-        if len(candidate.shape) == 4:
-            h_q = ops.reshape(h_q, (-1, num, time_q, self.units))
-            h_a = ops.reshape(h_a, (-1, num, time_a, self.units))
+        crossed_a = fo_pool(
+            z_a,
+            of_query(f_q) if crosses_f else f_a,
+            of_query(o_q) if crosses_o else o_a,
+            ops.logical_and(mask_a, len_q > 0),
+        )
+        h_q = ops.reshape(h_q * crossed_q, (batch, num, time_q, self.units))
+        h_a = ops.reshape(h_a * crossed_a, (batch, num, time_a, self.units))
         return ops.cast(h_q, self.compute_dtype), ops.cast(h_a, self.compute_dtype)
 
     def compute_mask(self, inputs, previous_mask=None):
         return None
 
     def compute_output_shape(self, query_shape, candidate_shape):
-        listed = candidate_shape[1:-2]
+        of_list = candidate_shape[1:-2]
         return (
-            (query_shape[0], *listed, query_shape[1], self.units),
-            (*candidate_shape[:-1], self.units),
+            (query_shape[0], *of_list, query_shape[1], self.units),
+            (query_shape[0], *of_list, candidate_shape[-2], self.units),
         )
 
     def get_config(self):
         return super().get_config() | gate_config(self) | {"alignment": self.alignment, "cross": self.cross}
 
 
-def aligned(time, own, partner, partner_length):
-    """0-based position in the partner for each of `time` positions: int32 [N, time]."""
-    own, partner = (ops.expand_dims(ops.maximum(ops.cast(n, "int32"), 1), -1) for n in (own, partner))
-    t = ops.expand_dims(ops.arange(1, time + 1, dtype="int32"), 0)
-    stretched = t * _ceil_div(partner, own)
-    shrunk = _ceil_div(t, _ceil_div(own, partner))
-    star = ops.where(own <= partner, stretched, shrunk)
-    return ops.clip(star - 1, 0, ops.maximum(ops.expand_dims(partner_length, -1) - 1, 0))
+def aligned_steps(alignment, length, partner_length, padded, partner_padded):
+    """pi: for each of the `padded` steps that of the partner, from 0, `[N, padded]` int32.
+
+    `length` and `partner_length` are `[N, 1]`, the padded lengths are numbers. Never beyond the partner's
+    real length, whatever the alignment: the gates at its padding mean nothing.
+    """
+    t = ops.expand_dims(ops.arange(1, padded + 1, dtype="int32"), 0)
+    if alignment != "index":
+        n, m = (length, partner_length) if alignment == "ratio" else (padded, partner_padded)
+        n, m = (ops.maximum(ops.cast(x, "int32"), 1) for x in (n, m))
+        t = ops.where(n <= m, t * _ceil_divide(m, n), _ceil_divide(t, _ceil_divide(n, m)))
+    return ops.maximum(ops.minimum(t, partner_length), 1) - 1
 
 
-def _ceil_div(a, b):
+def _ceil_divide(a, b):
     return (a + b - 1) // b
 
 
-def _take(x, index):
-    """x [N, S, d] at index [N, T] -> [N, T, d]."""
+def _length(mask):
+    return ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
+
+
+def _take_steps(x, steps):
+    """`x` `[N, S, d]` at `steps` `[N, T]`: `[N, T, d]`, as a gather of whole rows."""
     n, s, d = ops.shape(x)
-    rows = index + ops.expand_dims(ops.arange(n, dtype="int32") * s, -1)
-    return ops.take(ops.reshape(x, (-1, d)), rows, axis=0)
+    first_row = ops.expand_dims(ops.arange(n, dtype="int32") * s, -1)
+    return ops.take(ops.reshape(x, (n * s, d)), first_row + steps, axis=0)

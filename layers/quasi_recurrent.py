@@ -1,4 +1,4 @@
-"""QuasiRecurrent: gates from a convolution, then fo-pooling.
+"""QuasiRecurrent: gates from a convolution, a recurrence that only applies them.
 
 B batch, T time, m input size, d units, k kernel size.
 """
@@ -11,7 +11,39 @@ from layers.linear_recurrence import linear_recurrence
 
 @keras.saving.register_keras_serializable(package="pairzoo")
 class QuasiRecurrent(keras.layers.Layer):
-    """first form"""
+    """A quasi-recurrent layer (QRNN): convolved gates with fo-pooling.
+
+    Use it where an LSTM would stand: about half of its parameters and multiplications, and nothing but
+    element-wise work is left in the loop over time. With `*` a convolution of width k over time:
+
+        Z = tanh(X * W_z),  F = sigmoid(X * W_f),  O = sigmoid(X * W_o)
+        c_t = f_t c_{t-1} + (1 - f_t) z_t,   c_0 = 0
+        h_t = o_t c_t
+
+    Bradbury et al. 2017, "Quasi-recurrent neural networks"; Eq. 1 of Tay et al. 2018, "Cross temporal
+    recurrent networks for ranking question answer pairs".
+
+    Arguments:
+        units: d, the number of filters of each gate.
+        kernel_size: k, the number of time steps a window spans.
+        padding: `"causal"`, a window ends at its step and nothing is seen of what follows; or `"same"`, it is
+            centred, an even one reaching one step further ahead.
+        use_bias: adds a bias to each gate. The paper has none.
+        kernel_initializer, bias_initializer, kernel_regularizer: of the one kernel `[k, m, 3d]`, gates in
+            the order z, f, o, and of the one bias `[3d]`.
+
+    Input: `[B, T, m]`. Output: `[B, T, d]`, all h_t.
+    Masking: a masked step copies c, and its output is zero; what stands there never enters a window. The mask
+    is passed on. Gates and states are float32 under half precision.
+    Raises ValueError if `units` or `kernel_size` is not a positive integer, `padding` is neither name, or the
+    input has not three axes, the last of known size.
+
+    Example:
+
+    >>> layer = QuasiRecurrent(units=4)
+    >>> layer(np.ones((2, 5, 3)), mask=np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], bool)).shape
+    TensorShape([2, 5, 4])
+    """
 
     def __init__(
         self,
@@ -24,7 +56,7 @@ class QuasiRecurrent(keras.layers.Layer):
         kernel_regularizer=None,
         **kwargs,
     ):
-        check_arguments(units, kernel_size, padding)
+        check_gate_arguments(units, kernel_size, padding)
         super().__init__(**kwargs)
         self.units = units
         self.kernel_size = kernel_size
@@ -36,7 +68,12 @@ class QuasiRecurrent(keras.layers.Layer):
         self.supports_masking = True
 
     def build(self, inputs_shape):
-        add_gate_weights(self, inputs_shape[-1])
+        if len(inputs_shape) != 3 or inputs_shape[-1] is None:
+            raise ValueError(
+                "The input must be [batch, time, size] with a known size. "
+                f"Received: inputs.shape={tuple(inputs_shape)}"
+            )
+        self.kernel, self.bias = gate_weights(self, inputs_shape[-1])
 
     def call(self, inputs, mask=None):
         if mask is None:
@@ -48,39 +85,46 @@ class QuasiRecurrent(keras.layers.Layer):
         return previous_mask
 
     def compute_output_shape(self, inputs_shape):
-        return (*inputs_shape[:-1], self.units)
+        return (*inputs_shape[:2], self.units)
 
     def get_config(self):
         return super().get_config() | gate_config(self)
 
 
+# The equations, shared with CrossTemporalCell.
+
+
 def gates(x, mask, kernel, bias, padding):
-    """Eq. 1: Z = tanh(X * W_z), F = sigmoid(X * W_f), O = sigmoid(X * W_o), each [B, T, d]."""
-    k, m, channels = kernel.shape
-    time = ops.shape(x)[1]
-    # Padding must not leak into a window: its vectors may be anything.
+    """Eq. 1: Z, F and O, each `[B, T, d]`, from `x` `[B, T, m]`."""
+    k, m, _ = kernel.shape
+    batch, time, _ = ops.shape(x)
+    # Whatever stands at padding must not leak into a window.
     x = ops.where(ops.expand_dims(mask, -1), x, ops.zeros_like(x))
     before = k - 1 if padding == "causal" else (k - 1) // 2
-    padded = ops.pad(x, [[0, 0], [before, k - 1 - before], [0, 0]])
-    windows = ops.concatenate([padded[:, i : i + time] for i in range(k)], axis=-1)
-    a = ops.matmul(ops.reshape(windows, (-1, k * m)), ops.reshape(kernel, (k * m, channels)))
+    x = ops.pad(x, [[0, 0], [before, k - 1 - before], [0, 0]])
+    # The three convolutions as one matrix product, which is the fastest form on a CPU.
+    windows = ops.concatenate([x[:, i : i + time] for i in range(k)], axis=-1)
+    a = ops.matmul(ops.reshape(windows, (batch * time, k * m)), ops.reshape(kernel, (k * m, -1)))
     if bias is not None:
         a = a + bias
-    a = ops.reshape(a, (-1, time, channels))
-    # Half precision ends here: a forget gate near 1 loses its distance from 1.
-    z, f, o = ops.split(ops.cast(a, "float64" if a.dtype == "float64" else "float32"), 3, axis=-1)
+    # Half precision ends here: a forget gate near 1 would lose its distance from 1.
+    if keras.backend.standardize_dtype(a.dtype) != "float64":
+        a = ops.cast(a, "float32")
+    z, f, o = ops.split(ops.reshape(a, (batch, time, kernel.shape[-1])), 3, axis=-1)
     return ops.tanh(z), ops.sigmoid(f), ops.sigmoid(o)
 
 
 def fo_pool(z, f, o, mask):
-    """c_t = f_t c_{t-1} + (1 - f_t) z_t, h_t = o_t c_t; masked steps copy c and give zero."""
+    """c_t = f_t c_{t-1} + (1 - f_t) z_t and h_t = o_t c_t: all h, `[B, T, d]`, zero where masked."""
     mask = ops.expand_dims(mask, -1)
-    c = linear_recurrence(ops.where(mask, f, 1.0), z)
+    c = linear_recurrence(forget=ops.where(mask, f, 1.0), update=z)
     return ops.where(mask, o * c, 0.0)
 
 
-def check_arguments(units, kernel_size, padding):
-    """Raises ValueError unless the arguments that both layers share are in range."""
+# Arguments and weights, shared with CrossTemporalCell.
+
+
+def check_gate_arguments(units, kernel_size, padding):
     for name, value in (("units", units), ("kernel_size", kernel_size)):
         if not isinstance(value, int) or value < 1:
             raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
@@ -88,23 +132,20 @@ def check_arguments(units, kernel_size, padding):
         raise ValueError(f"`padding` must be 'causal' or 'same'. Received: padding={padding!r}")
 
 
-def add_gate_weights(layer, input_size):
-    """first form"""
-    layer.kernel = layer.add_weight(
+def gate_weights(layer, input_size):
+    """The kernel `[k, m, 3d]` and the bias `[3d]` or None."""
+    kernel = layer.add_weight(
         name="kernel",
         shape=(layer.kernel_size, input_size, 3 * layer.units),
         initializer=layer.kernel_initializer,
         regularizer=layer.kernel_regularizer,
     )
-    layer.bias = None
-    if layer.use_bias:
-        layer.bias = layer.add_weight(
-            name="bias", shape=(3 * layer.units,), initializer=layer.bias_initializer
-        )
+    if not layer.use_bias:
+        return kernel, None
+    return kernel, layer.add_weight(name="bias", shape=(3 * layer.units,), initializer=layer.bias_initializer)
 
 
 def gate_config(layer):
-    """first form"""
     return {
         "units": layer.units,
         "kernel_size": layer.kernel_size,

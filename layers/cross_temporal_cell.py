@@ -30,26 +30,32 @@ class CrossTemporalCell(keras.layers.Layer):
     It adds no weight to `QuasiRecurrent`, takes about twice its element-wise work and the same matrix
     products. The query is convolved once, however many candidates it has.
 
-    Arguments:
+    Args:
         units, kernel_size, padding, use_bias, kernel_initializer, bias_initializer, kernel_regularizer: as
             `QuasiRecurrent`.
         alignment: `"ratio"`, as above on the real lengths; `"index"`, t* = min(t, m); `"ratio_padded"`, r of
             the padded lengths, so that scores depend on padding: only for inputs of one fixed length.
         cross: which gates of the partner are taken: `"both"`, as the paper, `"forget"` or `"output"`.
 
-    Input: query `[B, Tq, m]`, candidate `[B, L, Ta, m]` or `[B, Ta, m]`.
-    Output: H_q `[B, L, Tq, d]` and H_a `[B, L, Ta, d]`, without L where the candidate has none.
-    Masking: as `QuasiRecurrent` on each side; padding must be on the right. A text whose partner is empty
-    (all masked) has no crossed states: its H is zero. The outputs carry no Keras mask, for H_q needs one per
-    candidate; pool them with the masks of the inputs.
-    Raises ValueError if an argument is none of those listed, or the shapes do not fit each other.
+    Input shape:
+        query `[B, Tq, m]`, candidate `[B, L, Ta, m]` or `[B, Ta, m]`.
+
+    Output shape:
+        H_q `[B, L, Tq, d]` and H_a `[B, L, Ta, d]`, without L where the candidate has none.
+
+    Masking:
+        As `QuasiRecurrent` on each side, but padding must be on the right: the alignment counts from the left.
+        A text whose partner is empty (all masked) has no crossed states: its H is zero. The outputs carry no
+        Keras mask, for Keras derives masks from the first input alone; pool them with those of the inputs.
+
+    Raises:
+        ValueError: if an argument is none of those listed, or the shapes do not fit each other.
 
     Example:
-
-    >>> cell = CrossTemporalCell(units=4)
-    >>> h_q, h_a = cell(np.ones((2, 5, 3)), np.ones((2, 6, 7, 3)))   # 6 candidates each
-    >>> h_q.shape, h_a.shape
-    (TensorShape([2, 6, 5, 4]), TensorShape([2, 6, 7, 4]))
+        >>> cell = CrossTemporalCell(units=4)
+        >>> h_q, h_a = cell(np.ones((2, 5, 3)), np.ones((2, 6, 7, 3)))  # 6 candidates each
+        >>> h_q.shape, h_a.shape
+        (TensorShape([2, 6, 5, 4]), TensorShape([2, 6, 7, 4]))
     """
 
     def __init__(

@@ -13,12 +13,12 @@ _MAX_UNROLLED = 64
 
 
 def linear_recurrence(forget, update, initial=None, implementation="auto"):
-    """All states of c_t = f_t * c_{t-1} + (1 - f_t) * z_t along axis 1, `[B, T, d]`.
+    """All states of c_t = f_t * c_{t-1} + (1 - f_t) * z_t along axis 1.
 
     The recurrence and its gradient run in float32 under half precision (float64 stays float64), because a
     forget gate near 1 loses its distance from 1 otherwise; the result has the dtype of `update`.
 
-    Arguments:
+    Args:
         forget: f, `[B, T, d]`, in [0, 1]. 1 copies the state, which is how a step is masked.
         update: z, `[B, T, d]`.
         initial: c_0, `[B, d]`; zeros if None.
@@ -26,7 +26,11 @@ def linear_recurrence(forget, update, initial=None, implementation="auto"):
             `"scan"` is the associative scan and needs a static T, `"auto"` is the scan on a GPU or TPU under
             JAX and sequential elsewhere: on a CPU the scan is several times slower.
 
-    Raises ValueError if `implementation` is none of these, or if `"scan"` meets an unknown T.
+    Returns:
+        c, `[B, T, d]`.
+
+    Raises:
+        ValueError: if `implementation` is none of these, or if `"scan"` meets an unknown T.
     """
     if implementation not in ("auto", "sequential", "scan"):
         raise ValueError(
@@ -40,7 +44,7 @@ def linear_recurrence(forget, update, initial=None, implementation="auto"):
             f"Received: update.shape={tuple(update.shape)}"
         )
     if time == 0:
-        return update
+        return ops.cast(forget, update.dtype) * update  # as empty, and with gradients
     if implementation == "scan" or (implementation == "auto" and _on_jax_accelerator()):
         solve = _associative_scan
     elif keras.backend.backend() != "tensorflow":

@@ -8,8 +8,8 @@ the result has the dtype of the input. A row that is padding throughout gives ze
 import keras
 from keras import ops
 
-# Finite in float32, so that a fully masked row stays finite too; far below any logit or state.
-_VERY_NEGATIVE = -1e30
+# Close to the lowest float32, yet finite, so that a fully masked row stays finite too.
+_VERY_NEGATIVE = -3e38
 
 
 def token_mask(ids):

@@ -16,29 +16,35 @@ class OverlapFeatures(keras.layers.Layer):
 
     With q and a the sets of distinct ids of the two texts (padding, id 0, left out):
 
-        |q & a| / (|q| + |a|)    and    sum of idf(w) over w in q & a, / (|q| + |a|)
+        |q & a| / (|q| + |a|)    and    (sum of idf(w) over w in q & a) / (|q| + |a|)
 
-    first with all words, then with stop words taken out of both sets; then `(x - mean) / deviation`, number by
-    number. Where no word is left the ratio is 0 before scaling. Useful beside an encoder whose word vectors are
-    fixed, for it knows no rare names.
+    first with all words, then with stop words taken out of both sets; each of the four as
+    `(x - mean) / deviation`. Where no word is left the ratio is 0 before scaling. Useful beside an encoder whose
+    word vectors are fixed, for it knows no rare names.
 
     Severyn and Moschitti 2015, as CTRN (Tay et al. 2018) appends them on TrecQA. Two faults of the released
     script are not copied: its stop list is empty, and its weight is df / ln(N / df) where an idf was meant.
 
-    The statistics are weights without training: ones for idf, no stop word, mean 0 and deviation 1 until
-    `set_statistics(idf, is_stop, mean=None, deviation=None)` is called. They are saved and exported with the model.
+    The statistics are weights that are not trained, saved and exported like any other: ones for idf, no stop
+    word, mean 0 and deviation 1, until `set_statistics(idf, is_stop, mean=None, deviation=None)`, with one number
+    per id of the vocabulary, and one per feature. A deviation of 0 leaves its feature unscaled.
 
-    Arguments:
+    Args:
         vocabulary_size: V; ids are in `[0, V)`.
 
-    Input: ids `[B, Tq]` and `[B, L, Ta]`, integers. Output: `[B, L, 4]`, float32 unless `dtype` is given.
-    Raises ValueError if `vocabulary_size` is not a positive integer, or a statistic has the wrong shape.
+    Input shape:
+        ids, integers: query `[B, Tq]`, candidate `[B, L, Ta]`.
+
+    Output shape:
+        `[B, L, 4]`, float32 whatever the policy, unless `dtype` is given.
+
+    Raises:
+        ValueError: if `vocabulary_size` is not a positive integer, or a statistic has the wrong shape.
 
     Example:
-
-    >>> overlap = OverlapFeatures(vocabulary_size=10)
-    >>> overlap(np.array([[1, 2, 2]]), np.array([[[2, 3, 0]]]))   # q = {1, 2}, a = {2, 3}
-    [[[0.25, 0.25, 0.25, 0.25]]]
+        >>> overlap = OverlapFeatures(vocabulary_size=10)
+        >>> overlap(np.array([[1, 2, 2]]), np.array([[[2, 3, 0]]])).numpy()  # {1, 2} and {2, 3}
+        array([[[0.25, 0.25, 0.25, 0.25]]], dtype=float32)
     """
 
     def __init__(self, vocabulary_size, **kwargs):
@@ -48,14 +54,18 @@ class OverlapFeatures(keras.layers.Layer):
             )
         # Counts are exact and cheap: no policy makes them half precision.
         kwargs.setdefault("dtype", "float32")
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
-        self.supports_masking = True
 
     def build(self, query_shape, candidate_shape):
         def statistic(name, size, initial):
             return self.add_weight(
-                name=name, shape=(size,), initializer=initial, trainable=False, dtype="float32"
+                name=name,
+                shape=(size,),
+                initializer=initial,
+                trainable=False,
+                dtype="float32",
+                autocast=False,
             )
 
         self.idf = statistic("idf", self.vocabulary_size, "ones")
@@ -64,18 +74,22 @@ class OverlapFeatures(keras.layers.Layer):
         self.deviation = statistic("deviation", 4, "ones")
 
     def set_statistics(self, idf, is_stop, mean=None, deviation=None):
+        if not self.built:
+            self.build((None, None), (None, None, None))
         mean = np.zeros(4) if mean is None else mean
         deviation = np.ones(4) if deviation is None else deviation
         # A feature that is constant in training has deviation 0 and stays unscaled.
         deviation = np.where(np.asarray(deviation) == 0, 1.0, deviation)
-        for name, value in (("idf", idf), ("is_stop", is_stop), ("mean", mean), ("deviation", deviation)):
-            weight, value = getattr(self, name), np.asarray(value, "float32")
-            if value.shape != tuple(weight.shape):
+        values = {"idf": idf, "is_stop": is_stop, "mean": mean, "deviation": deviation}
+        for name, value in values.items():
+            expected, shape = tuple(getattr(self, name).shape), np.shape(value)
+            if shape != expected:
                 raise ValueError(
-                    f"`{name}` must have shape {tuple(weight.shape)}, one number per id of the vocabulary "
-                    f"or per feature. Received: {name}.shape={value.shape}"
+                    f"`{name}` must have shape {expected}: one number per id of the vocabulary for `idf` and "
+                    f"`is_stop`, one per feature for `mean` and `deviation`. Received: {name}.shape={shape}"
                 )
-            weight.assign(value)
+        for name, value in values.items():
+            getattr(self, name).assign(np.asarray(value, "float32"))
 
     def call(self, query, candidate):
         query, is_new_q = _distinct(query)  # [B, Tq]
@@ -84,21 +98,14 @@ class OverlapFeatures(keras.layers.Layer):
         shared = ops.logical_and(is_new_a, ops.any(equal, axis=-1))
         idf = ops.take(self.idf, candidate, axis=0)
         features = []
-        for without_stop_words in (False, True):
-            weight_q, weight_a = (
-                (1 - ops.take(self.is_stop, ids, axis=0)) if without_stop_words else 1.0
-                for ids in (query, candidate)
-            )
-            size_q = ops.sum(ops.cast(is_new_q, "float32") * weight_q, axis=-1)
-            size_a = ops.sum(ops.cast(is_new_a, "float32") * weight_a, axis=-1)
-            size = ops.maximum(size_q[:, None] + size_a, 1.0)
-            in_both = ops.cast(shared, "float32") * weight_a
+        for counts in (ops.ones_like(self.is_stop), 1 - self.is_stop):  # what a word counts, [V]
+            in_q = ops.where(is_new_q, ops.take(counts, query, axis=0), 0.0)
+            in_a = ops.where(is_new_a, ops.take(counts, candidate, axis=0), 0.0)
+            in_both = ops.where(shared, in_a, 0.0)
+            size = ops.maximum(ops.sum(in_q, axis=-1)[:, None] + ops.sum(in_a, axis=-1), 1.0)
             features += [ops.sum(in_both, axis=-1) / size, ops.sum(in_both * idf, axis=-1) / size]
         scaled = (ops.stack(features, axis=-1) - self.mean) / self.deviation
         return ops.cast(scaled, self.compute_dtype)
-
-    def compute_mask(self, inputs, previous_mask=None):
-        return None
 
     def compute_output_shape(self, query_shape, candidate_shape):
         return (*candidate_shape[:2], 4)

@@ -23,7 +23,7 @@ class QuasiRecurrent(keras.layers.Layer):
     Bradbury et al. 2017, "Quasi-recurrent neural networks"; Eq. 1 of Tay et al. 2018, "Cross temporal
     recurrent networks for ranking question answer pairs".
 
-    Arguments:
+    Args:
         units: d, the number of filters of each gate.
         kernel_size: k, the number of time steps a window spans.
         padding: `"causal"`, a window ends at its step and nothing is seen of what follows; or `"same"`, it is
@@ -32,17 +32,24 @@ class QuasiRecurrent(keras.layers.Layer):
         kernel_initializer, bias_initializer, kernel_regularizer: of the one kernel `[k, m, 3d]`, gates in
             the order z, f, o, and of the one bias `[3d]`.
 
-    Input: `[B, T, m]`. Output: `[B, T, d]`, all h_t.
-    Masking: a masked step copies c, and its output is zero; what stands there never enters a window. The mask
-    is passed on. Gates and states are float32 under half precision.
-    Raises ValueError if `units` or `kernel_size` is not a positive integer, `padding` is neither name, or the
-    input has not three axes, the last of known size.
+    Input shape:
+        `[B, T, m]`.
+
+    Output shape:
+        `[B, T, d]`, all h_t.
+
+    Masking:
+        A masked step copies c, and its output is zero; what stands there never enters a window. The mask is
+        passed on. Gates and states are float32 under half precision.
+
+    Raises:
+        ValueError: if `units` or `kernel_size` is not a positive integer, `padding` is neither name, or the
+            input does not have three axes, the last of known size.
 
     Example:
-
-    >>> layer = QuasiRecurrent(units=4)
-    >>> layer(np.ones((2, 5, 3)), mask=np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], bool)).shape
-    TensorShape([2, 5, 4])
+        >>> layer = QuasiRecurrent(units=4)
+        >>> layer(np.ones((2, 5, 3)), mask=np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], bool)).shape
+        TensorShape([2, 5, 4])
     """
 
     def __init__(

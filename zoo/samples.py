@@ -1,0 +1,193 @@
+"""The made-up sample of each data set, so that every recipe runs before its user has fetched any data.
+
+A seeded grammar (``sample_topics.tsv``) of 42 things of seven everyday domains and eight needs. A question asks
+for one need about one thing; an answer is right if it meets that need for that thing. What makes it a test of
+matching rather than of shared words:
+
+* questions and answers word a need differently, and a thing has two names: which go together is only learnt
+  from the training split;
+* wrong answers name the same thing and meet another need of it, or meet the same need for another thing;
+* the chatter around names places and numbers of the question in right and wrong answers alike.
+
+Each wrong answer is the right one of another question, and needs and things are as frequent in the ones as in
+the others, so a candidate alone says nothing about its label. Figures on samples are not comparable to a paper's.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from zoo.data import Group
+from zoo.datasets import pairs as pairs_file
+from zoo.datasets import qatar_living as qatar_living_files
+from zoo.datasets import trec_qa as trec_qa_files
+from zoo.datasets import yahoo_qa as yahoo_qa_files
+
+NUM_QUESTIONS = {"train": 1600, "dev": 200, "test": 200}
+TOPICS = Path(__file__).with_name("sample_topics.tsv")
+
+_PLACES = ("leeds", "porto", "boston", "doha", "lyon", "denver", "cork", "graz", "turin", "perth")
+_CHATTER = 0.2  # chance of a greeting, of an opener, ...; more of it makes training slower, not harder
+_TYPO = 0.05  # chance that a text has two letters swapped
+# What a wrong answer is about, in percent. Answers to the same need for another thing are few, because a model
+# of two pooled vectors learns needs long before it learns which two names are one thing.
+_WRONG = {"another need": 45, "another thing": 10, "another need and domain": 45}
+
+
+class About(NamedTuple):
+    """What a text is about, as indices into a `Grammar`."""
+
+    domain: int
+    thing: int
+    need: int
+
+
+class Grammar(NamedTuple):
+    """Templates: ``[a|b]`` is a choice, ``{x}`` the thing, ``{place}`` and ``{number}`` are chatter.
+
+    Attributes:
+        things: per domain, the names of each thing.
+        asks, answers: per need, the templates.
+        chatter: templates of greeting, context, opener, closer.
+    """
+
+    things: list[list[list[str]]]
+    asks: list[list[str]]
+    answers: list[list[str]]
+    chatter: dict[str, list[str]]
+
+
+def yahoo_qa(folder: str | Path, seed: int = 0) -> None:
+    """Write five answers to each question, one of them right, as YahooQA's lines."""
+    yahoo_qa_files.write(_splits(5, 1, seed), folder)
+
+
+def trec_qa(folder: str | Path, seed: int = 0) -> None:
+    """Write 5 to 9 sentences for each question, one or two of them right, as TrecQA's XML-like files."""
+    trec_qa_files.write(_splits((5, 9), (1, 2), seed), folder)
+
+
+def qatar_living(folder: str | Path, seed: int = 0) -> None:
+    """Write ten comments below each question, one to four of them good, as SemEval-2016's XML."""
+    qatar_living_files.write(_splits(10, (1, 4), seed), folder)
+
+
+def pairs(folder: str | Path, seed: int = 0) -> None:
+    """Write one file ``pairs.tsv`` without splits, five candidates for each query."""
+    pairs_file.write({"pairs": groups(sum(NUM_QUESTIONS.values()), 5, 1, seed)}, folder)
+
+
+def groups(
+    num_questions: int,
+    num_candidates: int | tuple[int, int] = 5,
+    num_positives: int | tuple[int, int] = 1,
+    seed: int = 0,
+) -> list[Group]:
+    """Questions, no two with the same text, each with its candidates in random order.
+
+    Args:
+        num_questions: how many; the grammar has some ten thousand.
+        num_candidates: of each question, or the least and the most of them.
+        num_positives: of each question, or the least and the most of them.
+        seed: equal seeds give equal groups, in every process.
+    """
+    rng = random.Random(seed)
+    grammar = _grammar()
+    found: dict[str, Group] = {}
+    while len(found) < num_questions:
+        domain = rng.randrange(len(grammar.things))
+        about = About(domain, rng.randrange(len(grammar.things[domain])), rng.randrange(len(grammar.asks)))
+        slots = _slots(rng)
+        query = _question(rng, grammar, about, slots)
+        right, size = _between(rng, num_positives), _between(rng, num_candidates)
+        answers: dict[str, float] = {}
+        while len(answers) < size:
+            label = float(len(answers) < right)
+            told = about if label else _wrong(rng, grammar, about)
+            answers.setdefault(_answer(rng, grammar, told, slots), label)
+        order = list(answers.items())
+        rng.shuffle(order)
+        candidates, labels = zip(*order, strict=True)
+        group = Group(f"S{len(found) + 1}", (query,), tuple((text,) for text in candidates), labels)
+        found.setdefault(query, group)
+    return list(found.values())
+
+
+def _splits(num_candidates, num_positives, seed: int) -> dict[str, list[Group]]:
+    drawn = iter(groups(sum(NUM_QUESTIONS.values()), num_candidates, num_positives, seed))
+    return {split: [next(drawn) for _ in range(size)] for split, size in NUM_QUESTIONS.items()}
+
+
+def _between(rng: random.Random, bounds: int | tuple[int, int]) -> int:
+    return bounds if isinstance(bounds, int) else rng.randint(*bounds)
+
+
+def _slots(rng: random.Random) -> dict[str, str]:
+    return {"place": rng.choice(_PLACES), "number": str(rng.randint(2, 90))}
+
+
+def _wrong(rng: random.Random, grammar: Grammar, about: About) -> About:
+    def other(size, index):
+        return (index + rng.randrange(1, size)) % size
+
+    domain, thing, need = about
+    (kind,) = rng.choices(list(_WRONG), list(_WRONG.values()))
+    if kind == "another thing":
+        return About(domain, other(len(grammar.things[domain]), thing), need)
+    need = other(len(grammar.asks), need)
+    if kind == "another need and domain":
+        domain = other(len(grammar.things), domain)
+        thing = rng.randrange(len(grammar.things[domain]))
+    return About(domain, thing, need)
+
+
+def _question(rng: random.Random, grammar: Grammar, about: About, slots: dict[str, str]) -> str:
+    parts = [rng.choice(grammar.asks[about.need])]
+    if rng.random() < _CHATTER:
+        parts.insert(0, rng.choice(grammar.chatter["greeting"]))
+    if rng.random() < _CHATTER:
+        parts.insert(rng.choice((0, len(parts))), rng.choice(grammar.chatter["context"]))
+    return _spell(rng, grammar, parts, about, slots)
+
+
+def _answer(rng: random.Random, grammar: Grammar, about: About, slots: dict[str, str]) -> str:
+    parts = [rng.choice(grammar.answers[about.need])]
+    if rng.random() < _CHATTER:
+        parts.insert(0, rng.choice(grammar.chatter["opener"]))
+    if rng.random() < _CHATTER:
+        parts.append(rng.choice(grammar.chatter["closer"]))
+    if rng.random() < 0.5:
+        slots = _slots(rng)
+    return _spell(rng, grammar, parts, about, slots)
+
+
+def _spell(
+    rng: random.Random, grammar: Grammar, parts: list[str], about: About, slots: dict[str, str]
+) -> str:
+    slots = slots | {"x": rng.choice(grammar.things[about.domain][about.thing])}
+    text = re.sub(r"\[([^]]*)\]", lambda choice: rng.choice(choice[1].split("|")), " ".join(parts))
+    text = re.sub(r"\{(\w+)\}", lambda slot: slots[slot[1]], text)
+    words = text.split()
+    at = rng.randrange(len(words))
+    if rng.random() < _TYPO and len(words[at]) > 4:
+        word = words[at]
+        words[at] = word[0] + word[2] + word[1] + word[3:]
+    return " ".join(words)
+
+
+@cache
+def _grammar() -> Grammar:
+    rows: dict[str, dict[str, list[str]]] = {}
+    for line in TOPICS.read_text(encoding="utf-8").splitlines()[1:]:
+        part, about, text = line.split("\t")
+        rows.setdefault(part, {}).setdefault(about, []).append(text)
+    return Grammar(
+        things=[[names.split("|") for names in things] for things in rows["thing"].values()],
+        asks=list(rows["ask"].values()),
+        answers=[rows["answer"][need] for need in rows["ask"]],
+        chatter={part: rows[part]["any"] for part in ("greeting", "context", "opener", "closer")},
+    )

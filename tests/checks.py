@@ -368,6 +368,7 @@ def _shapes(shapes):
 
 def _numpy(tensor):
     """numpy has no bfloat16."""
+    tensor = keras.ops.convert_to_tensor(tensor)
     half = keras.backend.standardize_dtype(tensor.dtype) in ("float16", "bfloat16")
     return np.array(keras.ops.convert_to_numpy(keras.ops.cast(tensor, "float32") if half else tensor))
 

@@ -97,8 +97,8 @@ class OverlapFeatures(keras.layers.Layer):
         equal = ops.equal(candidate[:, :, :, None], query[:, None, None, :])
         shared = ops.logical_and(is_new_a, ops.any(equal, axis=-1))
         idf = ops.take(self.idf, candidate, axis=0)
-        features = []
-        for counts in (ops.ones_like(self.is_stop), 1 - self.is_stop):  # what a word counts, [V]
+        is_stop, features = ops.convert_to_tensor(self.is_stop), []
+        for counts in (ops.ones_like(is_stop), 1 - is_stop):  # what a word counts, [V]
             in_q = ops.where(is_new_q, ops.take(counts, query, axis=0), 0.0)
             in_a = ops.where(is_new_a, ops.take(counts, candidate, axis=0), 0.0)
             in_both = ops.where(shared, in_a, 0.0)

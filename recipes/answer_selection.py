@@ -30,12 +30,14 @@ def answer_selection(*, model, network, learning_rate, alignment="ratio", finish
 
     def build(encoded):
         extra = {"alignment": alignment} if model == "ctrn" else {}
-        network_ = _NEURAL[model](
-            encoded.embeddings, trainable_embeddings=encoded.trainable_embeddings, **network, **extra
+        if encoded.trainable_embeddings:
+            extra["projection"] = 0  # it is there to learn on top of fixed vectors
+        built = _NEURAL[model](
+            encoded.embeddings, trainable_embeddings=encoded.trainable_embeddings, **network | extra
         )
         if finish:
-            finish(network_, encoded)
-        return network_
+            finish(built, encoded)
+        return built
 
     return Recipe(
         model=model,

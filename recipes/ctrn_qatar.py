@@ -42,7 +42,7 @@ def recipe(hp):
             "l2": hp.Float("l2", 1e-7, 1e-3, sampling="log", default=4e-6),  # Implementation details
         },
         alignment=hp.Choice(
-            "alignment", ["ratio", "index", "ratio_padded"], default="ratio"
+            "alignment", ["ratio", "index"], default="ratio"
         ),  # t*, CTRN cell
         learning_rate=hp.Float(
             "learning_rate", 1e-5, 1e-2, sampling="log", default=1e-3

@@ -64,7 +64,7 @@ def recipe(hp):
             "overlap": overlap,
         },
         alignment=hp.Choice(
-            "alignment", ["ratio", "index", "ratio_padded"], default="ratio"
+            "alignment", ["ratio", "index"], default="ratio"
         ),  # t*, CTRN cell
         learning_rate=hp.Float(
             "learning_rate", 1e-5, 1e-2, sampling="log", default=1e-3

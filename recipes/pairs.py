@@ -36,7 +36,7 @@ def recipe(hp):
             "word_dropout": hp.Float("word_dropout", 0.0, 0.5, step=0.1, default=0.0),
             "l2": hp.Float("l2", 1e-7, 1e-3, sampling="log", default=4e-6),
         },
-        alignment=hp.Choice("alignment", ["ratio", "index", "ratio_padded"], default="ratio"),
+        alignment=hp.Choice("alignment", ["ratio", "index"], default="ratio"),
         learning_rate=hp.Float("learning_rate", 1e-5, 1e-2, sampling="log", default=1e-3),
         batch_size=hp.Int("batch_size", 16, 512, step=16, default=64),
         epochs=hp.Int("epochs", 1, 100, default=25),

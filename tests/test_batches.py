@@ -43,8 +43,9 @@ EXPECTED = sorted(
 @pytest.mark.parametrize("batch_size", [1, 2, 64])
 def test_each_pair_occurs_once(split, list_size, batch_size):
     batches = Batches(split, batch_size, list_size, shuffle_seed=0)
-    shapes = {inputs["candidate"].shape for inputs, _ in map(batches.__getitem__, range(len(batches)))}
-    assert shapes == {(batch_size, list_size, 3)}
+    shapes = [inputs["candidate"].shape for inputs, _ in map(batches.__getitem__, range(len(batches)))]
+    assert {shape[:2] for shape in shapes} == {(batch_size, list_size)}
+    assert shapes[0][2] == 4 and all(shape[2] <= 3 for shape in shapes[1:])
     assert sorted(pairs_of(batches)) == EXPECTED
 
 
@@ -53,15 +54,27 @@ def test_order_depends_on_seed_and_epoch_alone(split):
     first = batches.order.tolist()
     batches.on_epoch_end()
     second = batches.order.tolist()
-    assert first != second
+    assert first != second and sorted(first) == sorted(second)
     assert Batches(split, 2, 1, shuffle_seed=3, first_epoch=1).order.tolist() == second
-    assert Batches(split, 2, 1).order.tolist() == sorted(first)
+
+
+def test_a_batch_holds_texts_of_about_one_length():
+    groups = [Group(str(n), ("a",), ((f"{'b ' * (n % 40)}",),), (0.0,)) for n in range(2000)]
+    made = encode_split(groups, TextEncoder(["a", "b"], "word", oov_buckets=1), ("text",), 64, 64)
+    batches = Batches(made, 16, 1, shuffle_seed=0)
+    counts = [
+        (inputs["candidate"] > 0).sum(-1) for inputs, _ in map(batches.__getitem__, range(len(batches)))
+    ]
+    assert max(int(count.max() - count.min()) for count in counts[:-1]) <= 5
+    means = [float(count.mean()) for count in counts]
+    assert abs(np.corrcoef(means, range(len(means)))[0, 1]) < 0.3  # and their order is random
 
 
 def test_padding_has_label_minus_one(split):
-    inputs, labels = Batches(split, 2, 4)[1]  # four lists: two of group 3, then the batch is full
-    assert labels.tolist() == [[0, 0, 1, 1], [0, -1, -1, -1]]
-    assert (inputs["candidate"][1, 1:] == 0).all()
+    inputs, labels = Batches(split, 8, 4)[0]  # four lists, sorted by length, two of them of group 3
+    assert labels.tolist()[:4] == [[0, -1, -1, -1], [1, 0, 0, -1], [0, 0, 1, 1], [0, -1, -1, -1]]
+    assert (labels[4:] == -1).all()
+    assert (inputs["candidate"][labels < 0] == 0).all() and (inputs["query"][4:] == 0).all()
 
 
 def test_scores_come_back_in_file_order(split):
@@ -95,8 +108,8 @@ def test_fields_are_inputs_of_their_own():
     encoder = TextEncoder(["a", "b"], "word", oov_buckets=1)
     inputs, _ = Batches(encode_split(groups, encoder, ("title", "body"), 4, 4), 1, 1)[0]
     assert {name: ids.tolist() for name, ids in inputs.items()} == {
-        "query_title": [[2]],
-        "query_body": [[3, 3]],
-        "candidate_title": [[[3]]],
-        "candidate_body": [[[2]]],
+        "query_title": [[2, 0]],
+        "query_body": [[3, 3, 0]],
+        "candidate_title": [[[3, 0]]],
+        "candidate_body": [[[2, 0]]],
     }

@@ -27,6 +27,11 @@ class TokenIds:
         """Tokens of the longest text, at least 1."""
         return max(1, int(np.diff(self.offsets).max(initial=0)))
 
+    def longest_of(self, index: np.ndarray) -> int:
+        """Tokens of the longest of some texts, at least 1; an index below 0 is padding."""
+        tokens = np.where(index < 0, 0, self.offsets[index + 1] - self.offsets[index])
+        return max(1, int(tokens.max(initial=0)))
+
     def padded(self, index: np.ndarray, length: int) -> np.ndarray:
         """Rows of texts, ``index.shape + (length,)``; an index below 0 gives a row of padding."""
         start = self.offsets[index]
@@ -119,8 +124,13 @@ def _lists(split: EncodedSplit, size: int) -> np.ndarray:
     return np.where(pairs < ends[:, None], pairs, -1).astype("int64")
 
 
+# Lists are shuffled, then sorted by length within windows of this many batches, so that a batch holds texts of
+# about one length and little padding, and is still a random draw.
+_WINDOW = 50
+
+
 class Batches(keras.utils.PyDataset):
-    """Batches of lists, all of one shape, so that each function is compiled once.
+    """Batches of lists of about one length, padded to their longest text.
 
     A batch is ``({"query": [B, Tq], "candidate": [B, L, Tc]}, labels [B, L])``; where texts have several
     fields, one input per side and field. Padding has id 0 and label -1; the last batch is filled up with it.
@@ -130,8 +140,12 @@ class Batches(keras.utils.PyDataset):
         batch_size: lists in a batch.
         list_size: pairs in a list. With 1, pairs are shuffled over the whole split; a larger list keeps
             candidates of one query together, as pairwise and listwise losses need.
-        shuffle_seed: None for the order of the file. The order of an epoch depends on (seed, epoch) alone.
+        shuffle_seed: None for all lists sorted by length. The order of an epoch depends on (seed, epoch) alone.
         first_epoch: number of the first epoch, for a run that goes on.
+
+    Attributes:
+        pairs: ``[lists, list_size]``, the pairs of each list; -1 is padding.
+        order: ``[lists]``, the lists in the order of the batches.
     """
 
     def __init__(self, split, batch_size, list_size, *, shuffle_seed=None, first_epoch=0):
@@ -139,13 +153,28 @@ class Batches(keras.utils.PyDataset):
         self.split, self.batch_size, self.shuffle_seed = split, batch_size, shuffle_seed
         self.pairs = _lists(split, list_size)
         self.group_of_pair = np.repeat(np.arange(len(split.query_of_group)), np.diff(split.group_offsets))
+        tokens = sum(np.diff(ids.offsets) for ids in split.candidate_ids.values())
+        longest = np.where(self.pairs >= 0, tokens[split.candidate_of_pair[self.pairs]], 0)
+        self._length = longest.max(axis=1, initial=0)
         self.epoch = first_epoch
         self._shuffle()
 
     def _shuffle(self):
-        self.order = np.arange(len(self.pairs))
-        if self.shuffle_seed is not None:
-            np.random.default_rng([self.shuffle_seed, self.epoch]).shuffle(self.order)
+        if self.shuffle_seed is None:
+            self.order = np.argsort(self._length, kind="stable")
+            return
+        random = np.random.default_rng([self.shuffle_seed, self.epoch])
+        order = random.permutation(len(self.pairs))
+        window = _WINDOW * self.batch_size
+        order = np.concatenate(
+            [
+                part[np.argsort(self._length[part], kind="stable")]
+                for part in np.split(order, range(window, len(order), window))
+            ]
+        )
+        whole = len(order) // self.batch_size * self.batch_size  # what is left over stays last
+        batches = order[:whole].reshape(-1, self.batch_size)
+        self.order = np.concatenate([batches[random.permutation(len(batches))].ravel(), order[whole:]])
 
     def on_epoch_end(self):
         self.epoch += 1
@@ -168,7 +197,9 @@ class Batches(keras.utils.PyDataset):
             ("candidate", split.candidate_ids, candidate),
         ):
             for field, ids in texts.items():
-                inputs[input_name(side, field, tuple(texts))] = ids.padded(index, ids.longest)
+                # Keras takes an axis for fixed if the first two batches agree in it; no other batch has this length.
+                length = ids.longest + 1 if number == 0 else ids.longest_of(index)
+                inputs[input_name(side, field, tuple(texts))] = ids.padded(index, length)
         return inputs, np.where(real, split.labels[pairs], PADDING_LABEL).astype("float32")
 
 
@@ -180,7 +211,7 @@ def score_split(model, split: EncodedSplit, batch_size: int = 256) -> np.ndarray
     list_size = max(1, int(np.median(np.diff(split.group_offsets))))
     batches = Batches(split, max(1, batch_size // list_size), list_size)
     scores = np.asarray(model.predict(batches, verbose=0))[: len(batches.pairs)]
+    pairs = batches.pairs[batches.order]
     result = np.zeros(len(split.labels), "float32")
-    real = batches.pairs >= 0
-    result[batches.pairs[real]] = scores[real]
+    result[pairs[pairs >= 0]] = scores[pairs >= 0]
     return result

@@ -94,7 +94,7 @@ def flat_shape(self, input_shape):
         ({"call": without_mask}, "what stands at padding of inputs changes nothing"),
         ({"call": bare_outputs}, "what stands at padding of inputs changes nothing"),
         ({"call": ones_at_padding}, "outputs at padding are zero"),
-        ({"call": over_the_batch}, "batched equals one by one"),
+        ({"call": over_the_batch}, "rows do not see each other"),
         ({"call": divided_by_length}, "finite if"),
         ({"compute_output_shape": flat_shape}, "compute_output_shape is right"),
         ({"call": unused_weight}, "every weight has a gradient, but not .*scale"),

@@ -145,6 +145,8 @@ def _run(recipe, space, values, flags, load):
     sample = dataset is None
     if sample:
         print(SAMPLE)
+        values = chosen.on_sample | values
+        chosen = recipe(tuning.hyperparameters(**values))
         folder = flags.runs / "samples" / chosen.name
         chosen.sample(folder)
         dataset = chosen.load(folder)

@@ -43,6 +43,7 @@ class Recipe:
         embedding_size: width of the word vectors where no file is given.
         task: ``"binary"``: the score is the log-odds of a match.
         fixed: knobs that a search leaves alone.
+        on_sample: values of knobs for the made-up sample, which is smaller than the real data.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Recipe:
     embedding_size: int = 100
     task: str = "binary"
     fixed: tuple[str, ...] = ("model",)
+    on_sample: dict = field(default_factory=dict)
 
     @property
     def module(self) -> str | None:

@@ -27,11 +27,11 @@ from zoo.datasets import qatar_living as qatar_living_files
 from zoo.datasets import trec_qa as trec_qa_files
 from zoo.datasets import yahoo_qa as yahoo_qa_files
 
-NUM_QUESTIONS = {"train": 1600, "dev": 200, "test": 200}
+NUM_QUESTIONS = {"train": 2400, "dev": 300, "test": 300}
 TOPICS = Path(__file__).with_name("sample_topics.tsv")
 
 _PLACES = ("leeds", "porto", "boston", "doha", "lyon", "denver", "cork", "graz", "turin", "perth")
-_CHATTER = 0.2  # chance of a greeting, of an opener, ...; more of it makes training slower, not harder
+_CHATTER = 0.15  # chance of a greeting, of an opener, ...; more of it makes training slower, not harder
 _TYPO = 0.05  # chance that a text has two letters swapped
 # What a wrong answer is about, in percent. Answers to the same need for another thing are few, because a model
 # of two pooled vectors learns needs long before it learns which two names are one thing.
@@ -63,7 +63,7 @@ class Grammar(NamedTuple):
 
 def yahoo_qa(folder: str | Path, seed: int = 0) -> None:
     """Write five answers to each question, one of them right, as YahooQA's lines."""
-    yahoo_qa_files.write(_splits(5, 1, seed), folder)
+    yahoo_qa_files.write(_splits((5, 5), (1, 1), seed), folder)
 
 
 def trec_qa(folder: str | Path, seed: int = 0) -> None:
@@ -73,26 +73,26 @@ def trec_qa(folder: str | Path, seed: int = 0) -> None:
 
 def qatar_living(folder: str | Path, seed: int = 0) -> None:
     """Write ten comments below each question, one to four of them good, as SemEval-2016's XML."""
-    qatar_living_files.write(_splits(10, (1, 4), seed), folder)
+    qatar_living_files.write(_splits((10, 10), (1, 4), seed), folder)
 
 
 def pairs(folder: str | Path, seed: int = 0) -> None:
     """Write one file ``pairs.tsv`` without splits, five candidates for each query."""
-    pairs_file.write({"pairs": groups(sum(NUM_QUESTIONS.values()), 5, 1, seed)}, folder)
+    pairs_file.write({"pairs": groups(sum(NUM_QUESTIONS.values()), seed=seed)}, folder)
 
 
 def groups(
     num_questions: int,
-    num_candidates: int | tuple[int, int] = 5,
-    num_positives: int | tuple[int, int] = 1,
+    num_candidates: tuple[int, int] = (5, 5),
+    num_positives: tuple[int, int] = (1, 1),
     seed: int = 0,
 ) -> list[Group]:
-    """Questions, no two with the same text, each with its candidates in random order.
+    """Questions, no two with the same letters, each with its candidates in random order.
 
     Args:
-        num_questions: how many; the grammar has some ten thousand.
-        num_candidates: of each question, or the least and the most of them.
-        num_positives: of each question, or the least and the most of them.
+        num_questions: how many; the grammar has some hundred thousand.
+        num_candidates: the least and the most of a question.
+        num_positives: the least and the most right answers of a question.
         seed: equal seeds give equal groups, in every process.
     """
     rng = random.Random(seed)
@@ -103,7 +103,7 @@ def groups(
         about = About(domain, rng.randrange(len(grammar.things[domain])), rng.randrange(len(grammar.asks)))
         slots = _slots(rng)
         query = _question(rng, grammar, about, slots)
-        right, size = _between(rng, num_positives), _between(rng, num_candidates)
+        right, size = rng.randint(*num_positives), rng.randint(*num_candidates)
         answers: dict[str, float] = {}
         while len(answers) < size:
             label = float(len(answers) < right)
@@ -113,17 +113,14 @@ def groups(
         rng.shuffle(order)
         candidates, labels = zip(*order, strict=True)
         group = Group(f"S{len(found) + 1}", (query,), tuple((text,) for text in candidates), labels)
-        found.setdefault(query, group)
+        # Loaders that look for copies compare letters alone; questions that differ in a number are one to them.
+        found.setdefault("".join(filter(str.isalpha, query)), group)
     return list(found.values())
 
 
 def _splits(num_candidates, num_positives, seed: int) -> dict[str, list[Group]]:
     drawn = iter(groups(sum(NUM_QUESTIONS.values()), num_candidates, num_positives, seed))
     return {split: [next(drawn) for _ in range(size)] for split, size in NUM_QUESTIONS.items()}
-
-
-def _between(rng: random.Random, bounds: int | tuple[int, int]) -> int:
-    return bounds if isinstance(bounds, int) else rng.randint(*bounds)
 
 
 def _slots(rng: random.Random) -> dict[str, str]:

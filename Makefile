@@ -15,10 +15,20 @@ venv: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
+DEMO_TEST := demo/runs/samples/ctrn_yahoo/test.txt
+
 demo: venv
+	rm -rf demo
 	$(BIN)/python -m recipes.ctrn_yahoo --runs demo/runs
 	$(BIN)/python -m export demo/runs/ctrn_yahoo/latest demo/served
-	$(BIN)/python -m export.demo demo/served demo/runs/ctrn_yahoo/latest
+	@$(BIN)/python -m export.server demo/served --port 0 > demo/server.log & server=$$!; \
+	trap 'kill $$server' EXIT; \
+	until grep -q Serving demo/server.log; do kill -0 $$server || exit 1; sleep 1; done; \
+	cat demo/server.log; \
+	question=$$(head -1 $(DEMO_TEST) | cut -d'#' -f1); \
+	echo "Question: $$question"; \
+	head -5 $(DEMO_TEST) | cut -d'#' -f2 | tr '\n' '\0' | xargs -0 $(BIN)/python -m export.client \
+	  --url "$$(grep -o 'http[^ ]*/v1/models/[^: ]*' demo/server.log)" --query "$$question" --candidate
 
 lint: venv
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """`check_layer` and `check_model`: every layer and every model keeps the same promises."""
 
+import doctest
 import inspect
 import json
 
@@ -41,6 +42,7 @@ def check_layer(layer_class, arguments, inputs, masks=None):
             under = promises.is_the_same_under(policy, other, other.compute_dtype)
             if policy == "float64":
                 under.has_gradients_that_are_slopes()
+    _check_example(layer_class)
 
 
 def check_model(model, inputs, make=None):
@@ -107,6 +109,13 @@ def _check_configuration(layer_class, arguments):
     )
     for name in parameters:
         assert hasattr(again, name), f"the layer has an attribute `{name}`"
+
+
+def _check_example(layer_class):
+    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(verbose=False)
+    examples = finder.find(layer_class, globs={"np": np, layer_class.__name__: layer_class})
+    assert examples, f"the docstring of {layer_class.__name__} holds an example"
+    assert runner.run(examples[0]).failed == 0, "the example in the docstring is right"
 
 
 def _randomize(layer):

@@ -14,7 +14,11 @@ MASK = np.arange(5) < np.array([5, 3, 2])[:, None]
 
 @keras.saving.register_keras_serializable(package="pairzoo")
 class Centred(keras.layers.Layer):
-    """A right layer: a scaled distance from the mean of the text, zero at padding."""
+    """A right layer: a scaled distance from the mean of the text, zero at padding.
+
+    >>> Centred()(np.ones((2, 3, 4)), mask=np.ones((2, 3), bool)).shape
+    TensorShape([2, 3, 4])
+    """
 
     def __init__(self, power=1, **kwargs):
         super().__init__(**kwargs)
@@ -114,6 +118,8 @@ def test_a_length_known_only_when_traced_is_noticed():
 
 def test_a_right_layer_passes_and_every_argument_must_be_given():
     check_layer(Centred, {"power": 2}, {"inputs": X}, {"mask": MASK})
+    with pytest.raises(AssertionError, match="the docstring of Broken holds an example"):
+        check_layer(broken(), {"power": 2}, {"inputs": X}, {"mask": MASK})
     with pytest.raises(AssertionError, match="Missing: {'power'}"):
         check_layer(Centred, {}, {"inputs": X}, {"mask": MASK})
     with pytest.raises(AssertionError, match="`power` is given a value but its default"):

@@ -153,6 +153,7 @@ def test_a_list_is_its_candidates_one_by_one():
         one = inputs | {name: inputs[name][:, j] for name in ("candidate", "candidate_mask")}
         one_q, one_a = cell(**one)
         assert one_q.shape == (3, 6, 3) and one_a.shape == (3, 8, 3)
+        assert cell.compute_output_shape((3, 6, 4), (3, 8, 4)) == (one_q.shape, one_a.shape)
         np.testing.assert_allclose(h_q[:, j], one_q, atol=1e-6)
         np.testing.assert_allclose(h_a[:, j], one_a, atol=1e-6)
 

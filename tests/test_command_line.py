@@ -10,6 +10,8 @@ from recipes import ctrn_trecqa, ctrn_yahoo, pairs
 from recipes.__main__ import main as list_recipes
 from recipes.__main__ import modules
 from zoo import command_line, comparison, tuning
+from zoo.data import Group
+from zoo.datasets import trec_qa
 
 ROOT = Path(__file__).parents[1]
 
@@ -46,7 +48,9 @@ def test_twenty_lines_train_and_are_compared(small_file, tmp_path, capsys):
     table = said[said.rindex("model ") :]
     assert "ctrn" in table and "(2)" in table and "bm25" in table
     assert "not comparable" not in said
+    knobs = {knob.name for knob in tuning.knobs(pairs.recipe)}
     for run in comparison.finished_runs(tmp_path / "runs", "pairs"):
+        assert set(run.settings["knobs"]) == knobs
         for row in (run.folder / "predictions.tsv").read_text("utf-8").splitlines()[1:]:
             assert abs(float(row.split("\t")[3])) < 1e6
     assert (tmp_path / "runs/pairs/latest/model.keras").is_file()
@@ -180,3 +184,24 @@ def test_module_runs_as_a_command():
     )
     assert done.returncode == 2
     assert "/no/such/folder" in done.stderr.splitlines()[-1]
+
+
+def test_a_default_that_depends_on_another_knob_holds_on_the_command_line(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(command_line, "train", lambda recipe, *_: seen.append(recipe.epochs) or sys.exit(9))
+    for train_set, epochs in (("train", 25), ("all", 5)):
+        seen.clear()
+        with pytest.raises(SystemExit):
+            command_line.main(
+                ctrn_trecqa.recipe,
+                "",
+                load=lambda flags, recipe: recipe.load(_tiny_trec(tmp_path)),
+                arguments=["--train-set", train_set, "--runs", str(tmp_path / "runs")],
+            )
+        assert seen == [epochs]
+
+
+def _tiny_trec(folder):
+    group = [Group("1", ("a",), (("b",), ("c",)), (1.0, 0.0))]
+    trec_qa.write({"train": group, "dev": group, "test": group}, folder)
+    return folder

@@ -71,25 +71,6 @@ def test_encoder_encodes_apart(name):
     np.testing.assert_allclose(one[:, 2], model.get_layer("encoder")(batch["candidate"][:, 2]), atol=1e-6)
 
 
-def test_ctrn_reads_the_partner_and_qrnn_does_not():
-    batch, other = ids(), ids()
-    other["candidate"] = np.roll(other["candidate"], 1, axis=0)
-    pooled = {}
-    for make in (ctrn, qrnn):
-        model = make(embeddings(), **SMALL)
-        if make is ctrn:
-            pool = model.get_layer("temporal_mean_pooling")
-            query_vector = keras.Model(
-                model.inputs,
-                pool.get_output_at(0) if hasattr(pool, "get_output_at") else pool._inbound_nodes[0].outputs,
-            )
-        else:
-            query_vector = lambda inputs, model=model: model.get_layer("encoder")(inputs["query"])  # noqa: E731
-        pooled[make] = [np.asarray(keras.tree.flatten(query_vector(inputs))[0]) for inputs in (batch, other)]
-    assert not np.allclose(*pooled[ctrn])
-    np.testing.assert_array_equal(*pooled[qrnn])
-
-
 def test_score_is_the_log_odds_of_the_two_class_softmax():
     model = ctrn(embeddings(), **SMALL)
     logits = keras.Model(model.inputs, model.get_layer("logits").output)

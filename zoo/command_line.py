@@ -167,14 +167,13 @@ def _run(recipe, space, values, flags, load):
         sample=sample,
         data_lines=tuple(report.lines()),
     )
-    defaults = {knob.name: knob.default for knob in space}
     if flags.tune:
         _tune(recipe, dataset, flags, options, values)
     else:
-        models = [values.get("model", defaults["model"])]
+        models = [chosen.model]
         if flags.table:
             models = next(knob.values for knob in space if knob.name == "model")
-        _train_models(recipe, dataset, flags, options, models, defaults | values)
+        _train_models(recipe, dataset, flags, options, models, values)
     if sample:
         print(SAMPLE)
 
@@ -197,11 +196,12 @@ def _train_models(recipe, dataset, flags, options, models, values):
         m for m in space_models if recipe(tuning.hyperparameters(**values | {"model": m})).build is None
     ]
     for model in dict.fromkeys([*scorers, *models]):
-        chosen = recipe(tuning.hyperparameters(**values | {"model": model}))
+        hp = tuning.hyperparameters(**values | {"model": model})
+        chosen = recipe(hp)
         seeds = range(flags.seed, flags.seed + (1 if chosen.build is None else flags.seeds))
         for seed in seeds:
             folder = runs.new_folder(flags.runs, chosen.name, f"{model}-{seed}")
-            settings = dataclasses.replace(options, knobs=values | {"model": model})
+            settings = dataclasses.replace(options, knobs=dict(hp.values))
             run = train(chosen, folder, dataset, settings, seed)
             _say_metrics(run, dataset)
             if chosen.build is not None:

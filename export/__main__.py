@@ -20,9 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
         description="Turn a run into a SavedModel that takes strings, with what serves it.",
     )
     parser.add_argument("run", type=Path, help="folder of a run, as a recipe prints it")
-    parser.add_argument(
-        "destination", type=Path, help="folder of the model; each export adds the next number"
-    )
+    parser.add_argument("destination", type=Path, help="folder of the model; each export adds the next number")
     parser.add_argument("--name", help="the model's name on a server; the destination's name if not given")
     options = parser.parse_args(arguments)
     try:

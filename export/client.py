@@ -86,9 +86,9 @@ class Client:
 
     def predict(self, inputs: Mapping[str, list], signature: str = "serving_default") -> dict[str, list]:
         """Calls any signature with columns of inputs and returns its columns of outputs."""
-        outputs = self._call(
-            "POST", f"{self._path}:predict", {"signature_name": signature, "inputs": inputs}
-        )["outputs"]
+        outputs = self._call("POST", f"{self._path}:predict", {"signature_name": signature, "inputs": inputs})[
+            "outputs"
+        ]
         # A signature with one output is answered without its name.
         return outputs if isinstance(outputs, dict) else {"": outputs}
 
@@ -112,13 +112,10 @@ class Client:
             raise ServingError(f"No reply within {self.timeout:g} s. Received: url={url!r}") from None
         except requests.ConnectionError as error:
             raise ServingError(
-                "No server answers; start one with `python -m export.server FOLDER`. "
-                f"Received: url={url!r} ({error})"
+                f"No server answers; start one with `python -m export.server FOLDER`. Received: url={url!r} ({error})"
             ) from None
         except requests.RequestException as error:
-            raise ServingError(
-                f"The address must be that of a server. Received: url={url!r} ({error})"
-            ) from None
+            raise ServingError(f"The address must be that of a server. Received: url={url!r} ({error})") from None
         try:
             parsed = reply.json()
         except requests.JSONDecodeError:
@@ -126,9 +123,7 @@ class Client:
         if not reply.ok:
             hint = f"; is the model called {self.name!r} there?" if reply.status_code == 404 else ""
             message = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
-            raise ServingError(
-                f"The server refused with {reply.status_code}: {message}{hint} Received: url={url!r}"
-            )
+            raise ServingError(f"The server refused with {reply.status_code}: {message}{hint} Received: url={url!r}")
         return parsed
 
 
@@ -140,17 +135,11 @@ def _columns(side, texts):
 
 def main(arguments: list[str] | None = None) -> int:
     """Asks one question and prints the candidates ranked; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        "python -m export.client", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument(
-        "--url", default=DEFAULT_URL, help="http://host:port or http://host:port/v1/models/NAME"
-    )
+    parser = argparse.ArgumentParser("python -m export.client", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--url", default=DEFAULT_URL, help="http://host:port or http://host:port/v1/models/NAME")
     parser.add_argument("--name", help="the model's name, if the URL does not hold it")
     parser.add_argument("--query", required=True)
-    parser.add_argument(
-        "--candidate", required=True, action="extend", nargs="+", help="may be given several times"
-    )
+    parser.add_argument("--candidate", required=True, action="extend", nargs="+", help="may be given several times")
     parser.add_argument("--timeout", type=float, default=10.0, help="seconds")
     options = parser.parse_args(arguments)
     try:
@@ -164,9 +153,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     for place, answer in enumerate(answers, start=1):
-        print(
-            f"{place:3}. probability {answer.probability:.3f}  score {answer.score:+.3f}  {answer.candidate}"
-        )
+        print(f"{place:3}. probability {answer.probability:.3f}  score {answer.score:+.3f}  {answer.candidate}")
     return 0
 
 

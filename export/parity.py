@@ -91,9 +91,7 @@ def _in_fresh_process(folder, requests, fields, with_tensorflow_text):
     with tempfile.TemporaryDirectory() as scratch:
         asked, answered = Path(scratch, "requests.json"), Path(scratch, "replies.json")
         asked.write_text(json.dumps(columns), "ascii")
-        program = (
-            f"{inspect.getsource(_answer)}\n_answer({str(folder)!r}, {str(asked)!r}, {str(answered)!r}, "
-        )
+        program = f"{inspect.getsource(_answer)}\n_answer({str(folder)!r}, {str(asked)!r}, {str(answered)!r}, "
         program += f"{with_tensorflow_text!r})"
         # -I: neither the working folder nor PYTHONPATH can lend it a module.
         process = subprocess.run(

@@ -50,8 +50,7 @@ def read_request(
     signature = request.get("signature_name", DEFAULT_SIGNATURE)
     if not isinstance(signature, str):
         raise RequestError(
-            f"JSON Value: {_short(request)} not formatted correctly. "
-            "'signature_name' key must be a string value."
+            f"JSON Value: {_short(request)} not formatted correctly. 'signature_name' key must be a string value."
         )
     specs = find_inputs(signature or DEFAULT_SIGNATURE)
     if "instances" in request and "inputs" in request:
@@ -123,9 +122,7 @@ def _from_rows(instances, specs):
                 columns[name].append(value)
                 if _shape(value) != _shape(columns[name][0]):
                     raise RequestError(
-                        f"Expecting shape {_shape(columns[name][0])} but got: {_shape(value)}".replace(
-                            " ,", ","
-                        )
+                        f"Expecting shape {_shape(columns[name][0])} but got: {_shape(value)}".replace(" ,", ",")
                     )
             except RequestError as error:
                 raise RequestError(
@@ -184,8 +181,7 @@ def _check_level(value, shape, level):
         raise RequestError(f"Encountered list at unexpected level: {level} expected < {len(shape)}")
     if len(value) != shape[level]:
         raise RequestError(
-            f"Encountered list at unexpected size: {len(value)} at level: {level} "
-            f"expected size: {shape[level]}"
+            f"Encountered list at unexpected size: {len(value)} at level: {level} expected size: {shape[level]}"
         )
     for element in value:
         _check_level(element, shape, level + 1)
@@ -218,9 +214,7 @@ def _leaf(value, dtype: tf.DType):
             return value
     elif dtype.is_floating and type(value) in (int, float):
         return value
-    raise RequestError(
-        f"JSON Value: {_short(value)} Type: {_TYPES[type(value)]} is not of expected type: {dtype.name}"
-    )
+    raise RequestError(f"JSON Value: {_short(value)} Type: {_TYPES[type(value)]} is not of expected type: {dtype.name}")
 
 
 _TYPES = {dict: "Object", list: "Array", str: "String", int: "Number", float: "Number", type(None): "Null"}

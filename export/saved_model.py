@@ -62,9 +62,7 @@ def export(run, destination: str | Path, name: str | None = None) -> Path:
         save(run, folder)
         ops = audit(folder, allow_other=run.text_encoder.tokenizer == "wordpiece")
         if ops.faults:
-            raise ExportError(
-                f"A served graph must hold known operations alone. Received: {'; '.join(ops.faults)}"
-            )
+            raise ExportError(f"A served graph must hold known operations alone. Received: {'; '.join(ops.faults)}")
         result = parity.check(folder, run)
         serving_kit.write_warmup(folder / "assets.extra" / "tf_serving_warmup_requests", name, run)
         (folder / "assets.extra" / "parity.json").write_text(json.dumps(result._asdict()) + "\n", "utf-8")

@@ -103,9 +103,7 @@ async def _body(request, limit) -> bytes:
         if size <= limit:
             chunks.append(chunk)
     if size > limit:
-        raise RequestError(
-            f"The request has {size:,} bytes; at most {limit:,} are read. Send fewer rows.", 413
-        )
+        raise RequestError(f"The request has {size:,} bytes; at most {limit:,} are read. Send fewer rows.", 413)
     return b"".join(chunks)
 
 
@@ -123,9 +121,7 @@ def _metadata(name, version):
 
 def main(arguments: list[str] | None = None) -> int:
     """Serves a folder until Ctrl-C; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        "python -m export.server", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = argparse.ArgumentParser("python -m export.server", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="folder that holds one folder per version")
     parser.add_argument("--name", help="model name; the folder's name if not given")
     parser.add_argument("--host", default="127.0.0.1")

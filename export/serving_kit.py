@@ -48,8 +48,7 @@ def check_name(name: str) -> str:
     """The name itself; ValueError if it could not stand in a URL and a file of a server."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
         raise ValueError(
-            "A model's name must consist of letters, digits, dots, hyphens and underscores. "
-            f"Received: name={name!r}"
+            f"A model's name must consist of letters, digits, dots, hyphens and underscores. Received: name={name!r}"
         )
     return name
 
@@ -68,11 +67,7 @@ def write_warmup(path: Path, name: str, run) -> None:
             request.model_spec.signature_name = signature
             for key, spec in inputs.items():
                 side = 1 if key.startswith("candidate") else 0
-                value = (
-                    [pair[side] for pair in _sample(run)]
-                    if spec.dtype == tf.string
-                    else np.ones((2, 3), "int32")
-                )
+                value = [pair[side] for pair in _sample(run)] if spec.dtype == tf.string else np.ones((2, 3), "int32")
                 request.inputs[key].CopyFrom(tf.make_tensor_proto(value, spec.dtype))
             log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
             writer.write(log.SerializeToString())
@@ -90,9 +85,7 @@ def write(version: Path, name: str, run, ops: GraphOps) -> None:
     config = model_server_config_pb2.ModelServerConfig()
     config.model_config_list.config.add(name=name, base_path=f"/models/{name}", model_platform="tensorflow")
     sides = [[input_name(side, field, run.fields) for field in run.fields] for side in ("query", "candidate")]
-    request = {
-        "instances": [{key: pair[side] for side in (0, 1) for key in sides[side]} for pair in _sample(run)]
-    }
+    request = {"instances": [{key: pair[side] for side in (0, 1) for key in sides[side]} for pair in _sample(run)]}
     reply = Version(version).predict(json.dumps(request).encode())
     files = {
         "models.config": text_format.MessageToString(config),

@@ -34,8 +34,7 @@ def linear_recurrence(forget, update, initial=None, implementation="auto"):
     """
     if implementation not in ("auto", "sequential", "scan"):
         raise ValueError(
-            "`implementation` must be 'auto', 'sequential' or 'scan'. "
-            f"Received: implementation={implementation!r}"
+            f"`implementation` must be 'auto', 'sequential' or 'scan'. Received: implementation={implementation!r}"
         )
     time = update.shape[1]
     if implementation == "scan" and time is None:

@@ -77,8 +77,7 @@ class QuasiRecurrent(keras.layers.Layer):
     def build(self, inputs_shape):
         if len(inputs_shape) != 3 or inputs_shape[-1] is None:
             raise ValueError(
-                "The input must be [batch, time, size] with a known size. "
-                f"Received: inputs.shape={tuple(inputs_shape)}"
+                f"The input must be [batch, time, size] with a known size. Received: inputs.shape={tuple(inputs_shape)}"
             )
         self.kernel, self.bias = gate_weights(self, inputs_shape[-1])
 

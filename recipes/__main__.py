@@ -20,9 +20,7 @@ def modules():
 def main(arguments=None):
     """Prints one table per recipe; returns the exit code."""
     parser = argparse.ArgumentParser("python -m recipes", description=__doc__, allow_abbrev=False)
-    parser.add_argument(
-        "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs were written"
-    )
+    parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs were written")
     flags = parser.parse_args(arguments)
     for name, module in modules().items():
         recipe = module.recipe(tuning.hyperparameters())

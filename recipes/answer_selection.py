@@ -35,9 +35,7 @@ def answer_selection(*, model, network, learning_rate, alignment="ratio", finish
         extra = {"alignment": alignment} if model == "ctrn" else {}
         if encoded.trainable_embeddings:
             extra["projection"] = 0  # it is there to learn on top of fixed vectors
-        built = _NEURAL[model](
-            encoded.embeddings, trainable_embeddings=encoded.trainable_embeddings, **network | extra
-        )
+        built = _NEURAL[model](encoded.embeddings, trainable_embeddings=encoded.trainable_embeddings, **network | extra)
         if finish:
             finish(built, encoded)
         return built

@@ -63,12 +63,8 @@ def recipe(hp):
             "l2": hp.Float("l2", 1e-7, 1e-3, sampling="log", default=4e-6),  # Implementation details
             "overlap": overlap,
         },
-        alignment=hp.Choice(
-            "alignment", ["ratio", "index"], default="ratio"
-        ),  # t*, CTRN cell
-        learning_rate=hp.Float(
-            "learning_rate", 1e-5, 1e-2, sampling="log", default=1e-3
-        ),  # tuned in 1e-3..1e-5
+        alignment=hp.Choice("alignment", ["ratio", "index"], default="ratio"),  # t*, CTRN cell
+        learning_rate=hp.Float("learning_rate", 1e-5, 1e-2, sampling="log", default=1e-3),  # tuned in 1e-3..1e-5
         batch_size=hp.Int("batch_size", 16, 512, step=16, default=128),  # tuned in 64..512; value not given; ours
         epochs=hp.Int("epochs", 1, 50, default={"train": 25, "all": 5}[train_set]),  # Implementation details
         patience=hp.Int("patience", 1, 10, default=5),  # Implementation details

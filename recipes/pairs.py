@@ -50,15 +50,11 @@ def recipe(hp):
 
 def add_data_flags(parser):
     """Flags that name the files and their columns."""
-    parser.add_argument(
-        "--train", type=Path, metavar="FILE", help="pairs to train on; without it, a made-up sample"
-    )
+    parser.add_argument("--train", type=Path, metavar="FILE", help="pairs to train on; without it, a made-up sample")
     parser.add_argument("--dev", type=Path, metavar="FILE", help="pairs that choose the epoch")
     parser.add_argument("--test", type=Path, metavar="FILE", help="pairs that are only scored")
     for column in ("query", "candidate", "label"):
-        parser.add_argument(
-            f"--{column}", default=column, metavar="COLUMN", help=f"name or number ({column})"
-        )
+        parser.add_argument(f"--{column}", default=column, metavar="COLUMN", help=f"name or number ({column})")
     parser.add_argument("--group", metavar="COLUMN", help="column that tells lists apart (the query itself)")
 
 

@@ -104,9 +104,7 @@ def _check_configuration(layer_class, arguments):
         assert name in required or config[name] != default[name], f"`{name}` is given a value but its default"
     again = layer_class.from_config(json.loads(json.dumps(config)))
     assert again.get_config() == config, "the configuration makes the round trip"
-    assert (again.name, again.dtype_policy.name, again.trainable) == tuple(base.values()), (
-        "base arguments too"
-    )
+    assert (again.name, again.dtype_policy.name, again.trainable) == tuple(base.values()), "base arguments too"
     for name in parameters:
         assert hasattr(again, name), f"the layer has an attribute `{name}`"
 

@@ -217,9 +217,7 @@ def unknown(array):
 def to_numpy(tensor):
     """numpy has no bfloat16, and a gradient may be sparse."""
     tensor = tf.convert_to_tensor(keras.ops.convert_to_tensor(tensor))
-    return np.array(
-        (tf.cast(tensor, "float32") if tensor.dtype in ("float16", "bfloat16") else tensor).numpy()
-    )
+    return np.array((tf.cast(tensor, "float32") if tensor.dtype in ("float16", "bfloat16") else tensor).numpy())
 
 
 def assert_close(outputs, expected, promise, tolerance=TOLERANCE):

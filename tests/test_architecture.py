@@ -264,7 +264,5 @@ def test_errors_say_what_was_received():
     found = [(name, *error) for name, tree in modules().items() for error in raised(tree)]
     found = [error for error in found if error[2] not in SPEAK_OTHERWISE]
     assert len(found) >= 40
-    silent = [
-        f"{name}:{line}: {kind}: {words}" for name, line, kind, words in found if "Received" not in words
-    ]
+    silent = [f"{name}:{line}: {kind}: {words}" for name, line, kind, words in found if "Received" not in words]
     assert silent == []

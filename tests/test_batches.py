@@ -62,9 +62,7 @@ def test_a_batch_holds_texts_of_about_one_length():
     groups = [Group(str(n), ("a",), ((f"{'b ' * (n % 40)}",),), (0.0,)) for n in range(2000)]
     made = encode_split(groups, TextEncoder(["a", "b"], "word", oov_buckets=1), ("text",), 64, 64)
     batches = Batches(made, 16, 1, shuffle_seed=0)
-    counts = [
-        (inputs["candidate"] > 0).sum(-1) for inputs, _ in map(batches.__getitem__, range(len(batches)))
-    ]
+    counts = [(inputs["candidate"] > 0).sum(-1) for inputs, _ in map(batches.__getitem__, range(len(batches)))]
     assert max(int(count.max() - count.min()) for count in counts[:-1]) <= 5
     means = [float(count.mean()) for count in counts]
     assert abs(np.corrcoef(means, range(len(means)))[0, 1]) < 0.3  # and their order is random
@@ -83,10 +81,7 @@ def test_scores_come_back_in_file_order(split):
 
         def predict(self, batches, verbose):
             return np.concatenate(
-                [
-                    (inputs["candidate"] > 0).sum(-1)
-                    for inputs, _ in map(batches.__getitem__, range(len(batches)))
-                ]
+                [(inputs["candidate"] > 0).sum(-1) for inputs, _ in map(batches.__getitem__, range(len(batches)))]
             )
 
     scores = score_split(Length(), split, batch_size=2)

@@ -79,7 +79,7 @@ def test_broken_file_ends_with_one_line(name, tmp_path, capsys):
 def test_missing_file(tmp_path, capsys):
     assert run_pairs("--train", tmp_path / "no.tsv", "--runs", tmp_path / "runs") == 2
     assert "no.tsv" in capsys.readouterr().err
-    (tmp_path / "p.tsv").write_text("query\tcandidate\tlabel\na\tb\t1\n")
+    (tmp_path / "p.tsv").write_text("query\tcandidate\tlabel\na\tb\t1\nc\td\t1\n")
     assert run_pairs("--train", tmp_path / "p.tsv", "--embeddings", tmp_path / "no.txt") == 2
     assert f"Received: '{tmp_path / 'no.txt'}'" in capsys.readouterr().err
 
@@ -108,7 +108,7 @@ def test_strict_refuses_shared_queries(tmp_path, capsys):
     (tmp_path / "dev.tsv").write_text(rows)
     files = ["--train", tmp_path / "train.tsv", "--dev", tmp_path / "dev.tsv", "--runs", tmp_path / "runs"]
     assert run_pairs(*files, "--strict") == 2
-    assert "1 of the dev queries" in capsys.readouterr().err
+    assert "train and dev share 1 queries" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
 
@@ -130,9 +130,7 @@ def test_flags_reach_the_recipe():
 
 
 def test_train_set_sets_the_paper_s_epochs():
-    epochs = {
-        name: ctrn_trecqa.recipe(tuning.hyperparameters(train_set=name)).epochs for name in ("train", "all")
-    }
+    epochs = {name: ctrn_trecqa.recipe(tuning.hyperparameters(train_set=name)).epochs for name in ("train", "all")}
     assert epochs == {"train": 25, "all": 5}
 
 
@@ -158,11 +156,7 @@ def test_search_leaves_an_ordinary_run_and_says_the_best(small_file, tmp_path, c
 
 
 def test_search_without_a_free_knob(small_file, tmp_path, capsys):
-    every = [
-        flag
-        for knob in tuning.knobs(pairs.recipe)
-        for flag in (f"--{knob.name.replace('_', '-')}", knob.default)
-    ]
+    every = [flag for knob in tuning.knobs(pairs.recipe) for flag in (f"--{knob.name.replace('_', '-')}", knob.default)]
     assert run_pairs("--train", small_file, "--runs", tmp_path / "runs", "--tune", 2, *every) == 2
     assert "not set. Received: values=" in capsys.readouterr().err
 

@@ -47,9 +47,7 @@ def loop_alignment(n, m, alignment="ratio", padded=None, partner_padded=None):
 def loop_cell(own, partner, pi, cross="both"):
     """fo-pool(Z, F, O) times fo-pool(Z, F_partner[pi], O_partner[pi])."""
     (z, f, o), (_, f_partner, o_partner) = own, partner
-    crossed = loop_pool(
-        z, f_partner[pi] if cross != "output" else f, o_partner[pi] if cross != "forget" else o
-    )
+    crossed = loop_pool(z, f_partner[pi] if cross != "output" else f, o_partner[pi] if cross != "forget" else o)
     return loop_pool(z, f, o) * crossed
 
 
@@ -221,9 +219,7 @@ def test_refuses_arguments(arguments, received):
         CrossTemporalCell(**arguments)
 
 
-@pytest.mark.parametrize(
-    "query, candidate", [((2, 3, 4), (2, 5, 6)), ((2, 3), (2, 3)), ((2, 3, 4), (2, 1, 1, 3, 4))]
-)
+@pytest.mark.parametrize("query, candidate", [((2, 3, 4), (2, 5, 6)), ((2, 3), (2, 3)), ((2, 3, 4), (2, 1, 1, 3, 4))])
 def test_refuses_texts_that_do_not_fit(query, candidate):
     received = f"Received: query.shape={query}, candidate.shape={candidate}"
     with pytest.raises(ValueError, match=received.replace("(", r"\(").replace(")", r"\)")):

@@ -63,9 +63,7 @@ def test_leaks():
         "train and test share 0 queries and 1 pairs, e.g. 'q'.",  # the pair is there in the other role
     ]
     assert result.lines()[-2:] == result.leaks
-    with refused(
-        "made up", None, "share no query and no pair (--strict)", received="train and dev share 1 queries"
-    ):
+    with refused("made up", None, "share no query and no pair (--strict)", received="train and dev share 1 queries"):
         check_strict(result)
 
 

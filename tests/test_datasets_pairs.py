@@ -33,9 +33,7 @@ def tsv(*rows, header=HEADER):
 
 
 def quoted(*rows, header=HEADER):
-    return "".join(
-        ",".join('"' + cell.replace('"', '""') + '"' for cell in row) + "\n" for row in (header, *rows)
-    )
+    return "".join(",".join('"' + cell.replace('"', '""') + '"' for cell in row) + "\n" for row in (header, *rows))
 
 
 def jsonl(*rows, header=HEADER):
@@ -164,9 +162,7 @@ def test_bad_columns(tmp_path):
             pairs.load(path, query="1", candidate="2", label=number)
     with refused(path, 1, "label 0 or 1", received="'label'"):  # a header that is not data
         pairs.load(path, query="1", candidate="2", label="3")
-    with refused(
-        path, 1, "one column named '1' (without a header row, number all columns", received="'candidate'"
-    ):
+    with refused(path, 1, "one column named '1' (without a header row, number all columns", received="'candidate'"):
         pairs.load(path, query="1")
     path = save(tmp_path / "b.tsv", tsv(("a", "b", "1", "g"), ("c", "b", "1", "g"), header=(*HEADER, "list")))
     with refused(path, 3, "the query 'a', as earlier in group 'g'", received="'c'"):
@@ -205,9 +201,7 @@ def test_drawn_splits(tmp_path):
     dataset = pairs.load(path)
     parts = [names(groups) for groups in dataset.splits.values()]
     assert list(map(len, parts)) == [32, 4, 4] and set.union(*parts) == set(queries)
-    assert dataset.notes == (
-        "Drawn from train by whole queries, seed 2018: dev (4 queries) and test (4 queries).",
-    )
+    assert dataset.notes == ("Drawn from train by whole queries, seed 2018: dev (4 queries) and test (4 queries).",)
     assert pairs.load(path, seed=1).splits["dev"] != dataset.splits["dev"]
     assert len(pairs.load(path, dev_share=0.25).splits["dev"]) == 10
     dataset = pairs.load(path, test=path)
@@ -219,9 +213,7 @@ def test_drawn_splits(tmp_path):
 
 
 def test_twenty_lines(tmp_path):
-    rows = (
-        mixed("a", "b", "c") + [("d", str(i), "0") for i in range(4)] + [("e", str(i), "1") for i in range(4)]
-    )
+    rows = mixed("a", "b", "c") + [("d", str(i), "0") for i in range(4)] + [("e", str(i), "1") for i in range(4)]
     splits = pairs.load(save(tmp_path / "a.tsv", tsv(*rows))).splits
     assert [len(groups) for groups in splits.values()] == [3, 1, 1]
     assert all(any(map(is_mixed, groups)) for groups in splits.values())

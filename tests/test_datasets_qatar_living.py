@@ -27,9 +27,7 @@ def thread(name, query, *comments, skip=""):
 
 
 def save(folder, name, *threads, head="", compress=False):
-    content = (
-        '<?xml version="1.0" encoding="utf-8"?>\n' + head + "<xml>\n" + "".join(threads) + "</xml>"
-    ).encode()
+    content = ('<?xml version="1.0" encoding="utf-8"?>\n' + head + "<xml>\n" + "".join(threads) + "</xml>").encode()
     folder.mkdir(exist_ok=True, parents=True)
     path = folder / (name + ".gz" if compress else name)
     path.write_bytes(gzip.compress(content) if compress else content)
@@ -116,10 +114,7 @@ def test_forms_that_go_first(tmp_path):
     save(tmp_path, NAME.format("dev"), thread("D", "dev", GOOD))
     save(tmp_path, NAME.format("train-part1"), thread("P", "xml", GOOD))
     save_json(tmp_path, "train_part1_recovered.derived.jsonl", DEV | {"id": "P", "subject": "json"})
-    old = [
-        DEV | {"id": f"T{i}", "origin2015": part, "body": str(i)}
-        for i, part in enumerate(("train", "dev", "test"))
-    ]
+    old = [DEV | {"id": f"T{i}", "origin2015": part, "body": str(i)} for i, part in enumerate(("train", "dev", "test"))]
     save_json(tmp_path, "ql2015_lemmatised.jsonl", *old)
     save(tmp_path, NAME_2015.format("dev", "multiline"), thread("M", "many lines", GOOD))
     save(tmp_path, NAME_2015.format("test", "multiline"), thread("M", "many lines", GOOD))
@@ -216,13 +211,10 @@ def test_real_splits_survive_writing(tmp_path):
 
 def test_written_splits_are_read_back(tmp_path):
     def group(name):
-        return Group(
-            f"{name}<1>", (f"{name} <&\"'\x00", "\tbody"), (("",), ("a\nb > \ud800\ufffe😀",)), (0.0, 1.0)
-        )
+        return Group(f"{name}<1>", (f"{name} <&\"'\x00", "\tbody"), (("",), ("a\nb > \ud800\ufffe😀",)), (0.0, 1.0))
 
     splits = {name: [group(name)] for name in ("train", "dev", "test")}
     qatar_living.write(splits, tmp_path)
     assert qatar_living.load(tmp_path).splits == {
-        name: [Group(f"{name}<1>", (f"{name} <&\"' body",), (("",), ("a b > 😀",)), (0.0, 1.0))]
-        for name in splits
+        name: [Group(f"{name}<1>", (f"{name} <&\"' body",), (("",), ("a b > 😀",)), (0.0, 1.0))] for name in splits
     }

@@ -26,15 +26,11 @@ def test_real_splits():
         "dev": (240, 1200, 240),
         "test": (240, 1200, 240),
     }
-    assert {group.labels for groups in dataset.splits.values() for group in groups} == {
-        (0.0, 0.0, 0.0, 0.0, 1.0)
-    }
+    assert {group.labels for groups in dataset.splits.values() for group in groups} == {(0.0, 0.0, 0.0, 0.0, 1.0)}
     assert not {g.query for g in dataset.splits["train"]} & {g.query for g in dataset.splits["dev"]}
     assert dataset.convention.ties == "pessimistic" and dataset.metrics == ("p@1", "mrr")
     assert len(dataset.files) == 2
-    assert dataset.notes == (
-        "The dev split of 240 questions was drawn from train (seed 2018); it is our own.",
-    )
+    assert dataset.notes == ("The dev split of 240 questions was drawn from train (seed 2018); it is our own.",)
     again = yahoo_qa.load(real_data("yahooqa"), seed=1)
     assert again.splits["dev"] != dataset.splits["dev"] and again.splits["test"] == dataset.splits["test"]
 

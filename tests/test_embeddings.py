@@ -51,9 +51,7 @@ def test_formats(tmp_path, content):
 
 
 def test_words_may_hold_spaces_and_any_bytes(tmp_path):
-    content = (
-        "a 1 2\n. . . 3 4\nnew york 5 6\n\u00a0 7 8\né\u2028 9 10\n".encode() + b"\xff 11 12\n12 13 14\n"
-    )
+    content = "a 1 2\n. . . 3 4\nnew york 5 6\n\u00a0 7 8\né\u2028 9 10\n".encode() + b"\xff 11 12\n12 13 14\n"
     path = write(tmp_path, content)
     words = ["a", ". . .", "new york", "\u00a0", "é\u2028", "12", "new"]
     matrix, coverage = embedding_matrix(path, words, 0, seed=1)
@@ -77,9 +75,7 @@ def test_several_files_are_joined_end_to_end(tmp_path):
     matrix, coverage = embedding_matrix([first, second], ["cat", "dog", "the", "emu"], 1, seed=1, dimension=4)
     np.testing.assert_allclose(matrix[2:5], [[4, 5, 6, 7], [0, 0, 0, 8], [0.5, -1, 0.02, 0]])
     assert np.all(matrix[5] != 0)
-    assert str(coverage) == (
-        "3 of 4 words have a vector (75.0%); 2 in first.txt, 2 in second.txt; without: emu"
-    )
+    assert str(coverage) == ("3 of 4 words have a vector (75.0%); 2 in first.txt, 2 in second.txt; without: emu")
 
 
 def test_a_random_row_depends_on_its_word_and_the_seed_alone(tmp_path):

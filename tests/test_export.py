@@ -98,9 +98,7 @@ def test_command_prints_version_signatures_and_parity(exported):
 
 
 def test_scores_probabilities_and_labels_are_those_of_the_run(exported):
-    outputs = call(
-        exported.signatures["serving_default"], query=strings(QUERIES), candidate=strings(CANDIDATES)
-    )
+    outputs = call(exported.signatures["serving_default"], query=strings(QUERIES), candidate=strings(CANDIDATES))
     expected = exported.run.score([(text,) for text in QUERIES], [(text,) for text in CANDIDATES])
     np.testing.assert_allclose(outputs["score"], expected, atol=1e-6)
     np.testing.assert_allclose(outputs["probability"], 1 / (1 + np.exp(-expected)), atol=1e-6)
@@ -307,9 +305,7 @@ def test_differing_score_fails_and_leaves_nothing(exported, tmp_path, monkeypatc
     monkeypatch.setattr(parity, "_in_fresh_process", wrong)
     monkeypatch.setattr(saved_model, "save", copy_of(exported))
     destination = tmp_path / "out"
-    with pytest.raises(
-        ParityError, match="Received: query='what is this .*, candidate='a word', run="
-    ) as caught:
+    with pytest.raises(ParityError, match="Received: query='what is this .*, candidate='a word', run=") as caught:
         saved_model.export(exported.run, destination)
     assert "saved_model=" in str(caught.value) and not destination.exists()
 
@@ -380,9 +376,7 @@ def test_fields_become_inputs_of_their_own(tmp_path):
         name: keras.Input((None,) if name.startswith("query") else (None, None), dtype="int32", name=name)
         for name in names
     }
-    lengths = {
-        name: keras.ops.sum(keras.ops.cast(value > 0, "float32"), axis=-1) for name, value in inputs.items()
-    }
+    lengths = {name: keras.ops.sum(keras.ops.cast(value > 0, "float32"), axis=-1) for name, value in inputs.items()}
     score = (
         lengths["candidate_title"]
         + 10 * lengths["candidate_body"]
@@ -405,9 +399,7 @@ def test_half_precision_is_exported_in_float32(tmp_path):
     run = stand_in(model)
     full = saved_model.in_float32(run)
     assert {layer.compute_dtype for layer in full.model.layers if layer.weights} == {"float32"}
-    assert (
-        run.model is model and model.get_layer("encoder").layer.get_layer("lstm").compute_dtype == "bfloat16"
-    )
+    assert run.model is model and model.get_layer("encoder").layer.get_layer("lstm").compute_dtype == "bfloat16"
     for mine, other in zip(full.model.weights, model.weights, strict=True):
         np.testing.assert_array_equal(mine.numpy(), other.numpy())
     plain = stand_in(lstm_model())
@@ -450,9 +442,7 @@ def test_warm_up_requests_fit_the_signatures(exported):
 
 def test_configuration_names_the_model_and_its_folder(exported):
     base = exported.version.parent
-    config = text_format.Parse(
-        (base / "models.config").read_text(), model_server_config_pb2.ModelServerConfig()
-    )
+    config = text_format.Parse((base / "models.config").read_text(), model_server_config_pb2.ModelServerConfig())
     (model,) = config.model_config_list.config
     assert (model.name, model.base_path, model.model_platform) == (
         "my-model",

@@ -77,9 +77,7 @@ def outputs_and_gradients(function, variables, inputs):
     projections = {}
 
     def loss(values, floats):
-        outputs = [
-            ops.cast(output, "float32") for output in keras.tree.flatten(function(values, inputs | floats))
-        ]
+        outputs = [ops.cast(output, "float32") for output in keras.tree.flatten(function(values, inputs | floats))]
         for i, output in enumerate(outputs):
             projections.setdefault(i, random.normal(size=output.shape).astype("float32"))
         return sum(ops.sum(output * projections[i]) for i, output in enumerate(outputs)), outputs
@@ -135,9 +133,7 @@ def trained_model():
         masking.masked_mean(h_a, masks[1], axis=2),
         OverlapFeatures(20)(query, candidate),
     ]
-    score = ops.squeeze(
-        keras.layers.Dense(1, kernel_initializer="zeros")(ops.concatenate(features, axis=-1)), -1
-    )
+    score = ops.squeeze(keras.layers.Dense(1, kernel_initializer="zeros")(ops.concatenate(features, axis=-1)), -1)
     model = keras.Model({"query": query, "candidate": candidate}, score)
     random = np.random.default_rng(3)  # the backends' own generators differ
     for weight in model.trainable_weights:
@@ -156,9 +152,7 @@ def main(folder):
     results = numbers() | {"of_tensorflow": [loaded.predict(arrays()["ids"], verbose=0)]}
     model, results["training"] = trained_model()
     model.save(folder / "jax.keras")
-    np.savez(
-        folder / "jax.npz", **{f"{k}.{i}": a for k, values in results.items() for i, a in enumerate(values)}
-    )
+    np.savez(folder / "jax.npz", **{f"{k}.{i}": a for k, values in results.items() for i, a in enumerate(values)})
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,7 @@ from zoo.lexical import BM25, Random, TfIdf
 
 
 def group(name, query, *candidates):
-    return Group(
-        name, (query,), tuple((text,) for text in candidates), (1.0,) + (0.0,) * (len(candidates) - 1)
-    )
+    return Group(name, (query,), tuple((text,) for text in candidates), (1.0,) + (0.0,) * (len(candidates) - 1))
 
 
 GROUPS = [
@@ -28,9 +26,7 @@ SCORERS = [BM25(), BM25(k1=0.9, b=0.2), TfIdf(), TfIdf(max_ngram=3), Random(seed
 
 def test_bm25_is_lucenes():
     documents = list(dict.fromkeys(text for g in GROUPS for text in g.candidates))
-    words = {
-        text: "".join(c if c.isalnum() else " " for c in text[0].casefold()).split() for text in documents
-    }
+    words = {text: "".join(c if c.isalnum() else " " for c in text[0].casefold()).split() for text in documents}
     mean_length = np.mean([len(w) for w in words.values()])
     for g, got in zip(GROUPS, BM25().fit([]).score(GROUPS), strict=True):
         query = "".join(c if c.isalnum() else " " for c in g.query[0].casefold()).split()

@@ -52,9 +52,7 @@ def assert_solved(outputs, expected, dtype):
 
 def graph(implementation, shape, dtype, **kwargs):
     specs = [tf.TensorSpec(shape if i != 2 else (shape[0], shape[2]), dtype) for i in range(4)]
-    return tf.function(
-        lambda *arrays: solve(*arrays, implementation=implementation), input_signature=specs, **kwargs
-    )
+    return tf.function(lambda *arrays: solve(*arrays, implementation=implementation), input_signature=specs, **kwargs)
 
 
 def cast(arrays, dtype):
@@ -115,9 +113,7 @@ def test_half_precision_states_are_float32_inside(dtype):
     c = linear_recurrence(tf.cast(f, dtype), tf.cast(z, dtype), tf.cast(c_0, dtype))
     assert c.dtype == dtype
     # What is left is one rounding of the result.
-    np.testing.assert_allclose(
-        tf.cast(c, "float64"), exact, rtol=2e-3 if dtype == "float16" else 8e-3, atol=1e-6
-    )
+    np.testing.assert_allclose(tf.cast(c, "float64"), exact, rtol=2e-3 if dtype == "float16" else 8e-3, atol=1e-6)
 
 
 def test_trains_in_fit_and_serves_any_batch_and_length(tmp_path):

@@ -32,9 +32,7 @@ def test_a_mask_of_the_query_serves_its_whole_list():
     states = np.stack([STATES, STATES[::-1]], axis=1)  # [B, L, T, d]
     result = np.asarray(MaskedPooling("mean")(states, mask=MASK[:, None]))
     for number in range(2):
-        np.testing.assert_allclose(
-            result[:, number], MaskedPooling("mean")(states[:, number], mask=MASK), atol=1e-6
-        )
+        np.testing.assert_allclose(result[:, number], MaskedPooling("mean")(states[:, number], mask=MASK), atol=1e-6)
 
 
 def test_unknown_mode():

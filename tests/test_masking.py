@@ -45,9 +45,7 @@ def test_pools_of_lists(name):
     output = pool(x, mask) if name == "last" else pool(x, mask, axis=2)
     np.testing.assert_allclose(output, expected.reshape(2, 2, 3))
     shared = pool(x, mask[:, :1]) if name == "last" else pool(x, mask[:, :1], axis=-2)
-    np.testing.assert_allclose(
-        shared[:, 0], expected.reshape(2, 2, 3)[:, 0], err_msg="a mask with an axis of 1"
-    )
+    np.testing.assert_allclose(shared[:, 0], expected.reshape(2, 2, 3)[:, 0], err_msg="a mask with an axis of 1")
 
 
 @pytest.mark.parametrize("name", POOLS)
@@ -85,9 +83,7 @@ def test_softmax_over_the_last_axis_of_attention_logits():
 
 @pytest.mark.parametrize("scale", [6e4, 1e30])
 def test_softmax_of_extreme_logits_is_finite(scale):
-    logits = tf.constant(
-        [[-scale, scale, scale], [-scale, -scale, scale]], "float16" if scale < 1e5 else "float32"
-    )
+    logits = tf.constant([[-scale, scale, scale], [-scale, -scale, scale]], "float16" if scale < 1e5 else "float32")
     with tf.GradientTape() as tape:
         tape.watch(logits)
         weights = masked_softmax(logits, np.array([[True, True, False], [False, True, False]]))

@@ -49,9 +49,7 @@ def expected(all_scores, all_labels, convention):
     for scores, labels in zip(all_scores, all_labels, strict=True):
         if max(labels) <= 0 and convention.without_positive == "skip":
             continue
-        per_order = [
-            metrics_of_order(order, convention.cutoff) for order in orders(scores, labels, convention.ties)
-        ]
+        per_order = [metrics_of_order(order, convention.cutoff) for order in orders(scores, labels, convention.ties)]
         rows.append({name: np.mean([row[name] for row in per_order]) for name in ALL})
     return {name: np.mean([row[name] for row in rows]) for name in ALL}
 

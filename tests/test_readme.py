@@ -43,9 +43,7 @@ def test_readme_commands_run(tmp_path):
             if "export.client" in line:
                 line = line.replace("--name served", f"--url http://127.0.0.1:{PORT} --name served")
             started = time.monotonic()
-            done = subprocess.run(
-                line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
-            )
+            done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
             assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
             assert "error" not in done.stdout, f"{line}\n{done.stdout}"
             print(f"{time.monotonic() - started:.0f} s  {line}")

@@ -235,9 +235,7 @@ def test_bad_requests_are_refused_in_tensorflow_servings_words(served, content, 
     ],
 )
 def test_unknown_models_versions_and_paths(served, method, path, status, error):
-    reply = requests.request(
-        method, served.url + path, json={"instances": [PAIR]} if method == "POST" else None
-    )
+    reply = requests.request(method, served.url + path, json={"instances": [PAIR]} if method == "POST" else None)
     assert (reply.status_code, reply.json()) == (status, {"error": error})
 
 
@@ -269,9 +267,7 @@ def test_long_body_is_refused_and_the_server_goes_on(served):
 def test_fault_of_the_server_is_json_too(served, monkeypatch):
     monkeypatch.setattr(served.model.current, "predict", lambda body: 1 / 0)
     reply = post(served, {"instances": [PAIR]})
-    assert reply.status_code == 500 and reply.json() == {
-        "error": "Internal: ZeroDivisionError: division by zero"
-    }
+    assert reply.status_code == 500 and reply.json() == {"error": "Internal: ZeroDivisionError: division by zero"}
 
 
 def test_many_callers_get_their_own_rows(served):
@@ -416,15 +412,11 @@ def test_client_sends_fields_as_inputs_of_their_own(monkeypatch):
 def test_client_says_what_is_wrong(served, capsys):
     with pytest.raises(ValueError, match="Received: url='http://127.0.0.1:1'"):
         Client("http://127.0.0.1:1")
-    with pytest.raises(
-        ServingError, match="No server answers; .*Received: url='http://127.0.0.1:1/v1/models/m'"
-    ):
+    with pytest.raises(ServingError, match="No server answers; .*Received: url='http://127.0.0.1:1/v1/models/m'"):
         Client("http://127.0.0.1:1", "m").status()
     with pytest.raises(ServingError, match="must be that of a server. Received: url='nowhere/v1/models/m'"):
         Client("nowhere", "m").status()
-    with pytest.raises(
-        ServingError, match="refused with 404: .*is the model called 'm' there.*Received: url="
-    ):
+    with pytest.raises(ServingError, match="refused with 404: .*is the model called 'm' there.*Received: url="):
         Client(served.url, "m").score("a", ["b"])
     with pytest.raises(ServingError, match="refused with 400: Missing named input"):
         Client(served.url, "matcher").score({"title": "a"}, [{"title": "b"}])

@@ -56,9 +56,7 @@ HOSTILE = {
 }
 
 # Default_Ignorable_Code_Point, besides the category Cf.
-IGNORABLE = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
+IGNORABLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 
 # Raw text, the same as a treebank writes it, and the tokens of both.
 WORD_RULES = [
@@ -200,8 +198,7 @@ def test_normalisation_is_that_of_unicode(encoder):
         is_single = [len(known.get(ord(part), "1")) == 1 for part in parts]
         texts.append(
             "".join(
-                part + (draw.choice(marks) if single else "")
-                for part, single in zip(parts, is_single, strict=True)
+                part + (draw.choice(marks) if single else "") for part, single in zip(parts, is_single, strict=True)
             )
         )
 
@@ -345,9 +342,7 @@ def test_an_encoder_is_rebuilt_from_its_configuration_and_file(tmp_path):
     words = build_vocabulary(TRAINING_TEXTS)
     encoder = TextEncoder(words, oov_buckets=5)
     write_vocabulary(tmp_path / "vocabulary.txt", encoder.words)
-    again = TextEncoder(
-        read_vocabulary(tmp_path / "vocabulary.txt"), **json.loads(json.dumps(encoder.get_config()))
-    )
+    again = TextEncoder(read_vocabulary(tmp_path / "vocabulary.txt"), **json.loads(json.dumps(encoder.get_config())))
     assert again.get_config() == {"tokenizer": "word", "oov_buckets": 5}
     texts = [*TRAINING_TEXTS, "unknown words"]
     np.testing.assert_array_equal(again.encode(texts, 9)[0], encoder.encode(texts, 9)[0])
@@ -415,9 +410,7 @@ def test_word_vectors_know_the_words_of_trecqa(encoder):
         known = {line.split(" ", 1)[0] for line in file}
     counts = Counter()
     for name in ("a", "b"):
-        with gzip.open(
-            DATA / "trecqa/castorini/raw-test" / f"{name}.toks.gz", "rt", encoding="utf-8"
-        ) as file:
+        with gzip.open(DATA / "trecqa/castorini/raw-test" / f"{name}.toks.gz", "rt", encoding="utf-8") as file:
             tokens = encoder.tokenize(tf.constant(file.read().splitlines())).flat_values.numpy()
         counts.update(token.decode() for token in tokens)
     share = sum(count for word, count in counts.items() if word in known) / counts.total()

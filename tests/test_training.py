@@ -102,9 +102,7 @@ def test_loaded_run_scores_as_it_did(run):
     with open(run.folder / "predictions.tsv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     assert len(rows) == 2 * 15 * 4
-    scores = runs.load(run.folder).score(
-        [(row["query"],) for row in rows], [(row["candidate"],) for row in rows]
-    )
+    scores = runs.load(run.folder).score([(row["query"],) for row in rows], [(row["candidate"],) for row in rows])
     np.testing.assert_allclose(scores, [float(row["score"]) for row in rows], rtol=1e-4, atol=1e-5)
 
 
@@ -191,9 +189,7 @@ def test_settings_name_the_data(run, tmp_path):
     dataset = dataclasses.replace(DATASET, files=(file,), notes=("Own split.",))
     settings = train(dataclasses.replace(RECIPE, epochs=1), tmp_path / "run", dataset, quiet()[0]).settings
     assert json.loads((tmp_path / "run" / "recipe.json").read_text()) == settings
-    assert settings["data"]["files"] == {
-        str(file): "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
-    }
+    assert settings["data"]["files"] == {str(file): "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"}
     assert settings["data"]["notes"] == ["Own split."]
 
 
@@ -217,8 +213,7 @@ train(recipe, runs.Path({str(tmp_path / "one")!r}), DATASET, quiet()[0])
 
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     mirrored, one = (
-        keras.saving.load_model(tmp_path / name / "model.keras", compile=False)
-        for name in ("mirrored", "one")
+        keras.saving.load_model(tmp_path / name / "model.keras", compile=False) for name in ("mirrored", "one")
     )
     for a, b in zip(mirrored.weights, one.weights, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-6)

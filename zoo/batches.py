@@ -73,9 +73,7 @@ def input_name(side: str, field: str, fields: tuple[str, ...]) -> str:
     return side if len(fields) == 1 else f"{side}_{field}"
 
 
-def encode_split(
-    groups: list[Group], encoder, fields, max_query_length, max_candidate_length
-) -> EncodedSplit:
+def encode_split(groups: list[Group], encoder, fields, max_query_length, max_candidate_length) -> EncodedSplit:
     """Turns each distinct text of a split into ids, once.
 
     Args:
@@ -88,9 +86,7 @@ def encode_split(
     candidates: dict[Text, int] = {}
     query_of_group = [queries.setdefault(group.query, len(queries)) for group in groups]
     candidate_of_pair = [
-        candidates.setdefault(candidate, len(candidates))
-        for group in groups
-        for candidate in group.candidates
+        candidates.setdefault(candidate, len(candidates)) for group in groups for candidate in group.candidates
     ]
 
     def ids(texts, max_length):
@@ -113,10 +109,7 @@ def _lists(split: EncodedSplit, size: int) -> np.ndarray:
     """Cuts each group into lists of at most ``size`` pairs: ``[lists, size]`` pair numbers, -1 is padding."""
     counts = np.diff(split.group_offsets)
     starts = np.concatenate(
-        [
-            np.arange(first, first + count, size)
-            for first, count in zip(split.group_offsets, counts, strict=False)
-        ]
+        [np.arange(first, first + count, size) for first, count in zip(split.group_offsets, counts, strict=False)]
         or [np.zeros(0, "int64")]
     )
     ends = split.group_offsets[np.searchsorted(split.group_offsets, starts, side="right")]

@@ -67,9 +67,7 @@ def read_table(path: Path = TABLE) -> tuple[dict[int, tuple[int, ...]], dict[tup
         for line in file:
             if line.startswith("#"):
                 continue
-            source, target = (
-                tuple(int(code, 16) for code in side.split()) for side in line.rstrip("\n").split("\t")
-            )
+            source, target = (tuple(int(code, 16) for code in side.split()) for side in line.rstrip("\n").split("\t"))
             if len(source) == 1:
                 characters[source[0]] = target
             else:

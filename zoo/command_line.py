@@ -68,22 +68,14 @@ def _parser(doc, space):
         metavar="FILE",
         help="word vectors, repeatable",
     )
-    parser.add_argument(
-        "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs are written"
-    )
+    parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs are written")
     parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="train with N seeds")
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
     parser.add_argument("--table", action="store_true", help="train every model of the recipe's table")
-    parser.add_argument(
-        "--tune", type=_positive, metavar="N", help="search the knobs that are not set, N trials"
-    )
+    parser.add_argument("--tune", type=_positive, metavar="N", help="search the knobs that are not set, N trials")
     parser.add_argument("--tuner", choices=sorted(tuning.TUNERS), default="bayesian")
-    parser.add_argument(
-        "--strategy", choices=distribution.STRATEGIES, default="none", help="tf.distribute strategy"
-    )
-    parser.add_argument(
-        "--replicas", type=_positive, default=2, help="replicas of a mirrored strategy on a CPU"
-    )
+    parser.add_argument("--strategy", choices=distribution.STRATEGIES, default="none", help="tf.distribute strategy")
+    parser.add_argument("--replicas", type=_positive, default=2, help="replicas of a mirrored strategy on a CPU")
     parser.add_argument("--strict", action="store_true", help="texts shared between splits are an error")
     knobs = parser.add_argument_group("knobs of this recipe (default)")
     for knob in space:
@@ -128,9 +120,7 @@ def _rate(text):
 
 
 def _data_flag(parser):
-    parser.add_argument(
-        "--data", type=Path, metavar="DIR", help="folder of the data set; without it, a made-up sample"
-    )
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the data set; without it, a made-up sample")
 
 
 def _load_folder(flags, recipe):
@@ -192,9 +182,7 @@ def _tune(recipe, dataset, flags, options, values):
 def _train_models(recipe, dataset, flags, options, models, values):
     """Trains the chosen models; those without weights cost nothing and always stand beside them."""
     space_models = next(knob.values for knob in tuning.knobs(recipe) if knob.name == "model")
-    scorers = [
-        m for m in space_models if recipe(tuning.hyperparameters(**values | {"model": m})).build is None
-    ]
+    scorers = [m for m in space_models if recipe(tuning.hyperparameters(**values | {"model": m})).build is None]
     for model in dict.fromkeys([*scorers, *models]):
         hp = tuning.hyperparameters(**values | {"model": model})
         chosen = recipe(hp)
@@ -206,9 +194,7 @@ def _train_models(recipe, dataset, flags, options, models, values):
             _say_metrics(run, dataset)
             if chosen.build is not None:
                 runs.link_latest(folder)
-    measured = comparison.measured_rows(
-        comparison.finished_runs(flags.runs, chosen.name), _last_split(dataset)
-    )
+    measured = comparison.measured_rows(comparison.finished_runs(flags.runs, chosen.name), _last_split(dataset))
     print()
     print(comparison.table(chosen.published, measured, dataset.metrics))
 

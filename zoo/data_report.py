@@ -95,9 +95,7 @@ class Report:
             rows.append([split, *(str(getattr(counts, attribute)) for attribute, _ in _COLUMNS)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         table = [
-            "  ".join(
-                [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-            )
+            "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
             for row in rows
         ]
         return table + (self.leaks or ["No query or pair is in two splits."])

@@ -138,9 +138,7 @@ def read_pickle(path: str | Path) -> object:
     except DataError:
         raise
     except Exception as error:  # a broken pickle may raise anything
-        raise DataError(
-            path, None, "a pickle of plain containers", f"{type(error).__name__}: {error}"
-        ) from error
+        raise DataError(path, None, "a pickle of plain containers", f"{type(error).__name__}: {error}") from error
 
 
 def to_text(value: object, path: str | Path) -> str:

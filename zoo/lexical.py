@@ -101,9 +101,7 @@ class TfIdf:
             return [np.zeros(0) for _ in groups]
         vectors = self._vectorizer.transform(list(rows))  # of length 1, or 0 without a known word
         return [
-            (vectors[[rows[text] for text in group.candidates]] @ vectors[rows[group.query]].T).toarray()[
-                :, 0
-            ]
+            (vectors[[rows[text] for text in group.candidates]] @ vectors[rows[group.query]].T).toarray()[:, 0]
             for group in groups
         ]
 

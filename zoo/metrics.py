@@ -80,10 +80,7 @@ def ranking_metrics(
         "p": ranks.precision,
         "ndcg": ranks.ndcg,
     }
-    return {
-        name: float(np.mean(compute[kind](k)[counted]))
-        for name, (kind, k) in zip(metrics, parsed, strict=True)
-    }
+    return {name: float(np.mean(compute[kind](k)[counted])) for name, (kind, k) in zip(metrics, parsed, strict=True)}
 
 
 def count_queries(labels: Sequence[np.ndarray], convention: Convention) -> dict[str, int]:
@@ -212,7 +209,5 @@ def _parse(name: str) -> tuple[str, int | None]:
         return name, None
     match = re.fullmatch(r"(p|ndcg)@([1-9][0-9]*)", str(name))
     if match is None:
-        raise ValueError(
-            f"A metric must be one of map, mrr, p@K, ndcg@K with K >= 1. Received: metric={name!r}"
-        )
+        raise ValueError(f"A metric must be one of map, mrr, p@K, ndcg@K with K >= 1. Received: metric={name!r}")
     return match[1], int(match[2])

@@ -112,9 +112,7 @@ def _curves(history) -> str:
 
 def _missed(run, limit=10):
     """The queries of the last split whose best-scored candidate is wrong by the widest margin of score."""
-    rows = [
-        row for row in _read_rows(run.folder / "predictions.tsv", "\t") if row["split"] == _splits(run)[-1]
-    ]
+    rows = [row for row in _read_rows(run.folder / "predictions.tsv", "\t") if row["split"] == _splits(run)[-1]]
     groups = {}
     for row in rows:
         groups.setdefault(row["group"], []).append(row)

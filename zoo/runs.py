@@ -74,9 +74,7 @@ class Run:
     def text_encoder(self) -> TextEncoder:
         """Strings to ids, with the run's vocabulary."""
         text = self.settings["text"]
-        return TextEncoder(
-            read_vocabulary(self.folder / "vocabulary.txt"), text["tokenizer"], text["oov_buckets"]
-        )
+        return TextEncoder(read_vocabulary(self.folder / "vocabulary.txt"), text["tokenizer"], text["oov_buckets"])
 
     @cached_property
     def model(self) -> keras.Model:
@@ -99,9 +97,7 @@ class Run:
             Group(str(number), query, (candidate,), (0.0,))
             for number, (query, candidate) in enumerate(zip(queries, candidates, strict=True))
         ]
-        split = encode_split(
-            groups, self.text_encoder, self.fields, self.max_query_length, self.max_candidate_length
-        )
+        split = encode_split(groups, self.text_encoder, self.fields, self.max_query_length, self.max_candidate_length)
         return score_split(self.model, split)
 
 
@@ -131,9 +127,7 @@ def link_latest(folder: Path) -> None:
     new.replace(link)
 
 
-def write(
-    folder, *, recipe, dataset, options, seed, encoder, coverage, model, metrics, scores, history, record
-) -> Run:
+def write(folder, *, recipe, dataset, options, seed, encoder, coverage, model, metrics, scores, history, record) -> Run:
     """Writes all files of a run; ``recipe.json`` comes last, so that a folder with it is whole."""
     folder.mkdir(parents=True, exist_ok=True)
     if model is not None:

@@ -27,7 +27,13 @@ from zoo.datasets import qatar_living as qatar_living_files
 from zoo.datasets import trec_qa as trec_qa_files
 from zoo.datasets import yahoo_qa as yahoo_qa_files
 
-NUM_QUESTIONS = {"train": 2400, "dev": 300, "test": 300}
+# Questions of a split. Longer lists have fewer, so that an epoch takes about as long on each sample.
+NUM_QUESTIONS = {
+    "yahoo_qa": {"train": 2400, "dev": 300, "test": 300},
+    "trec_qa": {"train": 1600, "dev": 200, "test": 200},
+    "qatar_living": {"train": 1600, "dev": 200, "test": 200},
+    "pairs": {"pairs": 3000},
+}
 TOPICS = Path(__file__).with_name("sample_topics.tsv")
 
 _PLACES = ("leeds", "porto", "boston", "doha", "lyon", "denver", "cork", "graz", "turin", "perth")
@@ -63,22 +69,22 @@ class Grammar(NamedTuple):
 
 def yahoo_qa(folder: str | Path, seed: int = 0) -> None:
     """Write five answers to each question, one of them right, as YahooQA's lines."""
-    yahoo_qa_files.write(_splits((5, 5), (1, 1), seed), folder)
+    yahoo_qa_files.write(_splits("yahoo_qa", (5, 5), (1, 1), seed), folder)
 
 
 def trec_qa(folder: str | Path, seed: int = 0) -> None:
     """Write 5 to 9 sentences for each question, one or two of them right, as TrecQA's XML-like files."""
-    trec_qa_files.write(_splits((5, 9), (1, 2), seed), folder)
+    trec_qa_files.write(_splits("trec_qa", (5, 9), (1, 2), seed), folder)
 
 
 def qatar_living(folder: str | Path, seed: int = 0) -> None:
     """Write ten comments below each question, one to four of them good, as SemEval-2016's XML."""
-    qatar_living_files.write(_splits((10, 10), (1, 4), seed), folder)
+    qatar_living_files.write(_splits("qatar_living", (10, 10), (1, 4), seed), folder)
 
 
 def pairs(folder: str | Path, seed: int = 0) -> None:
     """Write one file ``pairs.tsv`` without splits, five candidates for each query."""
-    pairs_file.write({"pairs": groups(sum(NUM_QUESTIONS.values()), seed=seed)}, folder)
+    pairs_file.write(_splits("pairs", (5, 5), (1, 1), seed), folder)
 
 
 def groups(
@@ -118,9 +124,12 @@ def groups(
     return list(found.values())
 
 
-def _splits(num_candidates, num_positives, seed: int) -> dict[str, list[Group]]:
-    drawn = iter(groups(sum(NUM_QUESTIONS.values()), num_candidates, num_positives, seed))
-    return {split: [next(drawn) for _ in range(size)] for split, size in NUM_QUESTIONS.items()}
+def _splits(
+    name: str, num_candidates: tuple[int, int], num_positives: tuple[int, int], seed: int
+) -> dict[str, list[Group]]:
+    sizes = NUM_QUESTIONS[name]
+    drawn = iter(groups(sum(sizes.values()), num_candidates, num_positives, seed))
+    return {split: [next(drawn) for _ in range(size)] for split, size in sizes.items()}
 
 
 def _slots(rng: random.Random) -> dict[str, str]:
@@ -162,9 +171,7 @@ def _answer(rng: random.Random, grammar: Grammar, about: About, slots: dict[str,
     return _spell(rng, grammar, parts, about, slots)
 
 
-def _spell(
-    rng: random.Random, grammar: Grammar, parts: list[str], about: About, slots: dict[str, str]
-) -> str:
+def _spell(rng: random.Random, grammar: Grammar, parts: list[str], about: About, slots: dict[str, str]) -> str:
     slots = slots | {"x": rng.choice(grammar.things[about.domain][about.thing])}
     text = re.sub(r"\[([^]]*)\]", lambda choice: rng.choice(choice[1].split("|")), " ".join(parts))
     text = re.sub(r"\{(\w+)\}", lambda slot: slots[slot[1]], text)

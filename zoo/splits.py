@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 from zoo.data import Group, Text
 
-SEED = (
-    2018  # of every split that is drawn; apart from a run's seed, so that all seeds of a run share one split
-)
+SEED = 2018  # of every split that is drawn; apart from a run's seed, so that all seeds of a run share one split
 
 
 def normalise(text: Text) -> str:

@@ -56,9 +56,7 @@ class TextEncoder(tf.Module):
     def __init__(self, words: Sequence[str], tokenizer: str = "word", oov_buckets: int = 64):
         super().__init__(name="text_encoder")
         if tokenizer not in TOKENIZERS:
-            raise ValueError(
-                f"tokenizer must be one of {', '.join(TOKENIZERS)}. Received: tokenizer={tokenizer!r}"
-            )
+            raise ValueError(f"tokenizer must be one of {', '.join(TOKENIZERS)}. Received: tokenizer={tokenizer!r}")
         fewest = 1 if tokenizer == "word" else 0
         if oov_buckets < fewest:
             raise ValueError(
@@ -78,9 +76,7 @@ class TextEncoder(tf.Module):
         self._joined_words = "\n".join(words)
         self._num_words = len(words)
         first = 1 + oov_buckets
-        self._ids = _table(
-            tf.constant(words, tf.string), np.arange(first, first + len(words), dtype=np.int64), 0
-        )
+        self._ids = _table(tf.constant(words, tf.string), np.arange(first, first + len(words), dtype=np.int64), 0)
         characters = character_arrays()
         # Rows 0 of start and length stand for a character that stays as it is.
         # Tensors, because arrays would be copied into every function that calls this encoder.
@@ -118,9 +114,7 @@ class TextEncoder(tf.Module):
             raise ValueError(f"texts must be a vector of strings. Received: shape={texts.shape}")
         texts = tf.strings.substr(texts, 0, MAX_BYTES)
         is_ascii = tf.strings.regex_full_match(texts, _PRINTABLE_ASCII)
-        return _replace_rows(
-            tf.strings.lower(texts), ~is_ascii, lambda rows: self._fold(tf.gather(texts, rows))
-        )
+        return _replace_rows(tf.strings.lower(texts), ~is_ascii, lambda rows: self._fold(tf.gather(texts, rows)))
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Texts, string [n], to tokens, ragged string [n, (tokens)]."""
@@ -214,9 +208,7 @@ class TextEncoder(tf.Module):
         folded = tf.RaggedTensor.from_value_rowids(values, rows, nrows=codes.nrows(), validate=False)
         return tf.strings.unicode_encode(folded, "UTF-8")
 
-    def _compose(
-        self, values: tf.Tensor, rows: tf.Tensor, _: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _compose(self, values: tf.Tensor, rows: tf.Tensor, _: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Joins each letter with the combining mark after it in its row; repeated until nothing joins."""
         wide = tf.cast(values, tf.int64)
         pair = tf.bitwise.left_shift(wide[:-1], tf.constant(21, tf.int64)) + wide[1:]

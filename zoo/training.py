@@ -124,10 +124,7 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
     unknown words, as they will be when the model serves.
     """
     texts = [
-        text
-        for group in dataset.splits["train"]
-        for fields in (group.query, *group.candidates)
-        for text in fields
+        text for group in dataset.splits["train"] for fields in (group.query, *group.candidates) for text in fields
     ]
     extra = read_words(options.embeddings, recipe.max_words) if options.embeddings else ()
     words = build_vocabulary(texts, recipe.tokenizer, extra_words=extra)
@@ -140,9 +137,7 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         embeddings[0] = 0
         coverage = f"no word vectors given: {shape[0]} rows of {shape[1]} numbers are trained from random"
     splits = {
-        name: encode_split(
-            groups, encoder, dataset.fields, recipe.max_query_length, recipe.max_candidate_length
-        )
+        name: encode_split(groups, encoder, dataset.fields, recipe.max_query_length, recipe.max_candidate_length)
         for name, groups in dataset.splits.items()
     }
     return EncodedDataset(encoder, splits, embeddings, not options.embeddings, str(coverage))
@@ -157,9 +152,7 @@ class _RankDev(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs):
         split = self.encoded.splits["dev"]
-        for name, value in evaluate(
-            self.dataset, "dev", split.per_group(score_split(self.model, split))
-        ).items():
+        for name, value in evaluate(self.dataset, "dev", split.per_group(score_split(self.model, split))).items():
             logs[f"dev_{name}"] = value
 
 

@@ -43,9 +43,7 @@ def check_words(words: Sequence[str]) -> None:
     seen: set[str] = set()
     for index, word in enumerate(words):
         if not word or "\n" in word or "\r" in word:
-            raise ValueError(
-                f"A word must not be empty nor hold a line break. Received: words[{index}]={word!r}"
-            )
+            raise ValueError(f"A word must not be empty nor hold a line break. Received: words[{index}]={word!r}")
         if word in seen:
             raise ValueError(f"Words must differ from each other. Received twice: words[{index}]={word!r}")
         seen.add(word)

@@ -164,9 +164,7 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[_Row]:
         yield from _columns_of(_comma_rows(path), path, columns)
     else:
         endings = ", ".join(_TABS + _COMMAS + _JSON)
-        raise DataError(
-            path, None, f"a file whose name ends in {endings}, or such an ending and .gz", path.name
-        )
+        raise DataError(path, None, f"a file whose name ends in {endings}, or such an ending and .gz", path.name)
 
 
 def _json_rows(path: Path, columns: Sequence[str]) -> Iterator[_Row]:

@@ -146,11 +146,7 @@ def _thread_lines(question_id: str, group: Group) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    kept = (
-        char
-        for char in text
-        if char >= " " and not "\ud800" <= char <= "\udfff" and char not in "\ufffe\uffff"
-    )
+    kept = (char for char in text if char >= " " and not "\ud800" <= char <= "\udfff" and char not in "\ufffe\uffff")
     escaped = "".join(kept).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return escaped.replace('"', "&quot;")
 

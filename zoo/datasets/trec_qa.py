@@ -188,9 +188,7 @@ def _xml_rows(path: Path) -> Iterator[_Row]:
                 num_rows += 1
                 yield number, identifier, question, text, float(tag == "positive")
         else:
-            raise DataError(
-                path, number, "<QApairs id='..'>, <question>, <positive>, <negative> or an end", line
-            )
+            raise DataError(path, number, "<QApairs id='..'>, <question>, <positive>, <negative> or an end", line)
     if identifier is not None:
         raise DataError(path, start, "</QApairs> below", "the end of the file")
 

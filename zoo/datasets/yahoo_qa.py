@@ -53,8 +53,7 @@ def load(folder: str | Path, seed: int = SEED) -> Dataset:
     if pickled:
         return _dataset(_read_pickle(pickled), (pickled,), ())
     paths = {
-        split: files.find(folder, [f"{name}.txt" for name in names], subfolders)
-        for split, names in _SPLITS.items()
+        split: files.find(folder, [f"{name}.txt" for name in names], subfolders) for split, names in _SPLITS.items()
     }
     if paths["train"] and paths["test"]:
         splits = {split: _read_text(path) for split, path in paths.items() if path}
@@ -66,16 +65,12 @@ def load(folder: str | Path, seed: int = SEED) -> Dataset:
         return _dataset(splits, tuple(path for path in paths.values() if path), notes)
     whole = files.find(folder, ["data.txt"], subfolders)
     if not whole:
-        raise files.missing(
-            folder, [*_PICKLES, "train.txt with test.txt (and dev.txt or valid.txt)", "data.txt"]
-        )
+        raise files.missing(folder, [*_PICKLES, "train.txt with test.txt (and dev.txt or valid.txt)", "data.txt"])
     groups = _read_text(whole)
     size = max(1, len(groups) // 10)
     rest, test = _draw(groups, size, seed, whole)
     train, dev = _draw(rest, size, seed, whole)
-    note = (
-        f"Dev and test, {size} questions each, were drawn from data.txt (seed {seed}); the split is our own."
-    )
+    note = f"Dev and test, {size} questions each, were drawn from data.txt (seed {seed}); the split is our own."
     return _dataset({"train": train, "dev": dev, "test": test}, (whole,), (note,))
 
 
@@ -96,9 +91,7 @@ def write(splits: dict[str, list[Group]], folder: str | Path) -> None:
 
 def _dataset(splits: dict[str, list[Group]], paths: tuple[Path, ...], notes: tuple[str, ...]) -> Dataset:
     ordered = {split: splits[split] for split in ("train", "dev", "test")}
-    return Dataset(
-        "YahooQA", ordered, Convention(ties="pessimistic"), ("p@1", "mrr"), files=paths, notes=notes
-    )
+    return Dataset("YahooQA", ordered, Convention(ties="pessimistic"), ("p@1", "mrr"), files=paths, notes=notes)
 
 
 def _draw(groups: list[Group], size: int, seed: int, path: Path) -> tuple[list[Group], list[Group]]:

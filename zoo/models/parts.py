@@ -83,9 +83,7 @@ def dense_head(query, candidate, features, *, dense_layers, dense_units, dropout
             name=f"dense_{number}",
         )(x)
         x = keras.layers.Dropout(dropout)(x)
-    logits = keras.layers.Dense(
-        2, dtype="float32", kernel_regularizer=keras.regularizers.L2(l2), name="logits"
-    )(x)
+    logits = keras.layers.Dense(2, dtype="float32", kernel_regularizer=keras.regularizers.L2(l2), name="logits")(x)
     return logits[..., 1] - logits[..., 0]
 
 

@@ -37,8 +37,8 @@ def recipe(hp):
         published=PUBLISHED,
         model=hp.Choice("model", MODELS, default="ctrn"),
         network={
-            "filters": hp.Int("filters", 128, 1024, step=128, default=512),  # Table 2; tuned value not given
-            "projection": hp.Int("projection", 100, 500, step=100, default=300),  # Table 2: m
+            "filters": hp.Int("filters", 128, 1024, step=128, default=256),  # tuned; value not given; ours
+            "projection": hp.Int("projection", 100, 500, step=100, default=100),  # m; Table 2 counts with 300; ours
             "dense_layers": hp.Int("dense_layers", 1, 3, default=1),  # tuned in 1..3; value not given; ours
             "dense_units": hp.Int("dense_units", 64, 256, step=64, default=128),  # Table 2: h
             "dropout": hp.Float("dropout", 0.0, 0.6, step=0.1, default=0.5),  # Implementation details

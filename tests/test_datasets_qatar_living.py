@@ -58,7 +58,7 @@ def test_real_splits():
     assert len({group.id for groups in dataset.splits.values() for group in groups}) == 3893 + 244 + 327
     convention = dataset.convention
     assert (convention.ties, convention.without_positive, convention.cutoff) == ("pessimistic", "zero", 10)
-    assert dataset.metrics == ("map", "p@1", "mrr") and dataset.fields == ("text",)
+    assert dataset.metrics == ("p@1", "map", "mrr") and dataset.fields == ("text",)
     assert dataset.notes == (
         "Threads without comments, left out: 1.",
         "Train part 1 is read from train_part1_recovered.derived.jsonl.gz.",

@@ -111,7 +111,7 @@ def load(folder: str | Path, keep_copies: bool = False) -> Dataset:
         "QatarLiving",
         splits,
         Convention(ties="pessimistic", without_positive="zero", cutoff=10),
-        ("map", "p@1", "mrr"),
+        ("p@1", "map", "mrr"),
         files=tuple(dict.fromkeys(path for path in paths.values() if path)),
         notes=tuple(notes),
     )

@@ -62,7 +62,8 @@ class Client:
         timeout: float = 10.0,
     ):
         base, _, rest = url.removesuffix(":predict").partition("/v1/models/")
-        name = name or rest.partition("/")[0]
+        in_url, _, number = rest.partition("/versions/")
+        name, version = name or in_url, version or (int(number) if number.isdecimal() else None)
         if not name:
             raise ValueError(
                 "A model must be named, by name=... or in the URL, http://host:port/v1/models/NAME. "
@@ -86,9 +87,11 @@ class Client:
 
     def predict(self, inputs: Mapping[str, list], signature: str = "serving_default") -> dict[str, list]:
         """Calls any signature with columns of inputs and returns its columns of outputs."""
-        outputs = self._call("POST", f"{self._path}:predict", {"signature_name": signature, "inputs": inputs})[
-            "outputs"
-        ]
+        url = f"{self._path}:predict"
+        reply = self._call("POST", url, {"signature_name": signature, "inputs": inputs})
+        if "outputs" not in reply:
+            raise ServingError(f"The server must answer with outputs. Received: url={url!r}, reply={reply!r:.200}")
+        outputs = reply["outputs"]
         # A signature with one output is answered without its name.
         return outputs if isinstance(outputs, dict) else {"": outputs}
 

@@ -66,8 +66,11 @@ def export(run, destination: str | Path, name: str | None = None) -> Path:
         result = parity.check(folder, run)
         serving_kit.write_warmup(folder / "assets.extra" / "tf_serving_warmup_requests", name, run)
         (folder / "assets.extra" / "parity.json").write_text(json.dumps(result._asdict()) + "\n", "utf-8")
+        kit = serving_kit.files(folder, name, run, ops)
         version = publish(folder, destination)
-    serving_kit.write(version, name, run, ops)
+    # Written last, and of no weight for a server: what could fail has been made before the version appeared.
+    for file, content in kit.items():
+        (destination / file).write_text(content, "utf-8")
     return version
 
 

@@ -73,8 +73,8 @@ def write_warmup(path: Path, name: str, run) -> None:
             writer.write(log.SerializeToString())
 
 
-def write(version: Path, name: str, run, ops: GraphOps) -> None:
-    """Writes the files beside a version folder, in place of those of the version before.
+def files(version: Path, name: str, run, ops: GraphOps) -> dict[str, str]:
+    """Name to content of the files that stand beside a version folder.
 
     Args:
         version: the version folder, loadable.
@@ -87,7 +87,7 @@ def write(version: Path, name: str, run, ops: GraphOps) -> None:
     sides = [[input_name(side, field, run.fields) for field in run.fields] for side in ("query", "candidate")]
     request = {"instances": [{key: pair[side] for side in (0, 1) for key in sides[side]} for pair in _sample(run)]}
     reply = Version(version).predict(json.dumps(request).encode())
-    files = {
+    return {
         "models.config": text_format.MessageToString(config),
         "batching_parameters.txt": _BATCHING,
         "Dockerfile": _DOCKERFILE.format(name=name, image=IMAGE),
@@ -96,8 +96,6 @@ def write(version: Path, name: str, run, ops: GraphOps) -> None:
         "ops.txt": _operations(ops),
         "README.md": _readme(version, name, run, ops),
     }
-    for file, content in files.items():
-        (version.parent / file).write_text(content, "utf-8")
 
 
 def _sample(run) -> list[tuple[str, str]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from itertools import islice
+
+from zoo.runs import read_predictions
 
 # Each is a query beside a candidate. Bytes that are no UTF-8 are given as bytes.
 HOSTILE: tuple[tuple[str | bytes, str | bytes], ...] = (
@@ -34,12 +35,9 @@ HOSTILE: tuple[tuple[str | bytes, str | bytes], ...] = (
 
 def own_pairs(run, count: int = 8) -> list[tuple[str, str]]:
     """The first pairs of the run's ``predictions.tsv``, none if there is no such file."""
-    path = run.folder / "predictions.tsv"
-    if not path.is_file():
+    if not (run.folder / "predictions.tsv").is_file():
         return []
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return [(row["query"], row["candidate"]) for row in islice(rows, count)]
+    return [(row["query"], row["candidate"]) for row in islice(read_predictions(run.folder), count)]
 
 
 def as_text(value: str | bytes) -> str:

@@ -23,9 +23,10 @@ def main(arguments=None):
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs were written")
     flags = parser.parse_args(arguments)
     for name, module in modules().items():
-        recipe = module.recipe(tuning.hyperparameters())
         print(f"{name}: {module.__doc__.splitlines()[0]}")
         runs = comparison.finished_runs(flags.runs, name)
+        # The published rows may depend on a knob, as TrecQA's on the training set.
+        recipe = module.recipe(tuning.hyperparameters(**runs[-1].settings["knobs"] if runs else {}))
         if runs:
             split = "test" if "test" in runs[-1].metrics else "dev"
             data = runs[-1].settings["data"]

@@ -43,6 +43,7 @@ def answer_selection(*, model, network, learning_rate, alignment="ratio", finish
     return Recipe(
         model=model,
         build=build,
+        module=f"zoo.models.{model}",
         loss=lambda: losses.pointwise,  # Eq. 3
         optimizer=partial(optimizers.Adam, learning_rate),
         on_sample=ON_SAMPLE,

@@ -25,7 +25,7 @@ BUILDERS = {
         "tuple",
         "type",
     ),
-    *("register_keras_serializable", "with_name"),
+    *("partial", "register_keras_serializable", "with_name"),
 }
 # TensorFlow reads this variable when it is imported, so it must be there before.
 EFFECTS = {"zoo": ["os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')"]}

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from recipes import ctrn_trecqa, ctrn_yahoo, pairs
@@ -79,8 +80,9 @@ def test_broken_file_ends_with_one_line(name, tmp_path, capsys):
 def test_missing_file(tmp_path, capsys):
     assert run_pairs("--train", tmp_path / "no.tsv", "--runs", tmp_path / "runs") == 2
     assert "no.tsv" in capsys.readouterr().err
-    (tmp_path / "p.tsv").write_text("query\tcandidate\tlabel\na\tb\t1\nc\td\t1\n")
-    assert run_pairs("--train", tmp_path / "p.tsv", "--embeddings", tmp_path / "no.txt") == 2
+    with pytest.raises(SystemExit) as end:
+        run_pairs("--embeddings", tmp_path / "no.txt")
+    assert end.value.code == 2
     assert f"Received: '{tmp_path / 'no.txt'}'" in capsys.readouterr().err
 
 
@@ -92,6 +94,10 @@ def test_missing_file(tmp_path, capsys):
         (["--dropout", "-1"], "Received: -1"),
         (["--filters", "many"], "many"),
         (["--seeds", "0"], "Received: 0"),
+        (["--epochs", "0"], "Received: 0"),
+        (["--tune", "2", "--table"], "leave --table out"),
+        (["--tune", "2", "--seeds", "2"], "leave --seeds out"),
+        (["--tune", "2", "--model", "bm25"], "Received: --model bm25"),
         (["--epoch", "1"], "--epoch"),  # no abbreviations: a new flag must not change an old command
     ],
 )
@@ -157,8 +163,9 @@ def test_search_leaves_an_ordinary_run_and_says_the_best(small_file, tmp_path, c
 
 def test_search_without_a_free_knob(small_file, tmp_path, capsys):
     every = [flag for knob in tuning.knobs(pairs.recipe) for flag in (f"--{knob.name.replace('_', '-')}", knob.default)]
-    assert run_pairs("--train", small_file, "--runs", tmp_path / "runs", "--tune", 2, *every) == 2
-    assert "not set. Received: values=" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        run_pairs("--train", small_file, "--runs", tmp_path / "runs", "--tune", 2, *every)
+    assert "a knob that is not set. Received: {" in capsys.readouterr().err
 
 
 def test_list_of_recipes(capsys):
@@ -199,3 +206,44 @@ def _tiny_trec(folder):
     group = [Group("1", ("a",), (("b",), ("c",)), (1.0, 0.0))]
     trec_qa.write({"train": group, "dev": group, "test": group}, folder)
     return folder
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_a_split_that_ranks_alike_whatever_the_scores(split, small_file, tmp_path, capsys):
+    # Pairs without a second candidate: every scorer would look perfect.
+    alike = tmp_path / "alike.tsv"
+    alike.write_text("query\tcandidate\tlabel\na\tb\t1\nc\td\t0\n")
+    assert run_pairs("--train", small_file, f"--{split}", alike, "--runs", tmp_path / "runs") == 2
+    assert f"a query in {split} that has both" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_divergence_is_a_failure_and_not_wrong_use(small_file, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("zoo.training.score_split", lambda model, split: np.full(len(split.labels), np.nan))
+    assert run_pairs("--train", small_file, "--runs", tmp_path / "runs", *TINY) == 1
+    assert "try a lower learning rate. Received: knobs=" in capsys.readouterr().err
+
+
+def test_interrupt_ends_the_whole_command(small_file, tmp_path, capsys, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keras.Model.fit", interrupt)
+    assert run_pairs("--train", small_file, "--runs", tmp_path / "runs", "--seeds", 3, *TINY) == 130
+    assert capsys.readouterr().out.count("word vectors:") == 1
+
+
+def test_runs_that_are_not_whole_are_passed_over(tmp_path):
+    for name, content in (("broken", "{"), ("empty", "")):
+        (tmp_path / "pairs" / name).mkdir(parents=True)
+        (tmp_path / "pairs" / name / "recipe.json").write_text(content)
+    assert comparison.finished_runs(tmp_path, "pairs") == []
+    assert comparison.measured_rows([]) == {}
+
+
+def test_mirrored_strategy_from_the_command_line(small_file, tmp_path):
+    command = [sys.executable, "-m", "recipes.pairs", "--train", small_file, "--runs", tmp_path / "runs"]
+    flags = ["--strategy", "mirrored", "--replicas", "2", *TINY]
+    done = subprocess.run([str(part) for part in [*command, *flags]], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs/pairs/latest/model.keras").is_file()

@@ -42,6 +42,7 @@ DATASET = Dataset(
 RECIPE = Recipe(
     name="toy",
     model="qrnn",
+    module="zoo.models.qrnn",
     load=None,
     sample=None,
     build=lambda encoded: qrnn(
@@ -217,3 +218,34 @@ train(recipe, runs.Path({str(tmp_path / "one")!r}), DATASET, quiet()[0])
     )
     for a, b in zip(mirrored.weights, one.weights, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-6)
+
+
+def test_no_git_is_no_obstacle(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    recipe = Recipe(name="toy", model="bm25", load=None, sample=None, scorer=lexical.BM25())
+    assert train(recipe, tmp_path / "run", DATASET, quiet()[0]).settings["commit"] is None
+
+
+def test_texts_of_any_length_and_ids_with_tabs_come_back(tmp_path):
+    long = "x" * 200_000
+    groups = [Group("a\tb\n", ("q",), ((long,), ("q",)), (0.0, 1.0))]
+    dataset = dataclasses.replace(DATASET, splits=DATASET.splits | {"test": groups})
+    recipe = Recipe(name="toy", model="bm25", load=None, sample=None, scorer=lexical.BM25())
+    run = train(recipe, tmp_path, dataset, quiet()[0])
+    rows = [row for row in runs.read_predictions(run.folder) if row["split"] == "test"]
+    assert [row["group"] for row in rows] == ["a b", "a b"]
+    assert rows[0]["candidate"] == long
+
+
+def test_divergence_keeps_the_best_epoch(tmp_path, monkeypatch):
+    from zoo import training
+
+    calls = []
+
+    def score(model, split):
+        calls.append(1)
+        return np.full(len(split.labels), np.nan if len(calls) == 2 else 0.0)
+
+    monkeypatch.setattr(training, "score_split", score)
+    run = train(RECIPE, tmp_path, DATASET, quiet()[0])
+    assert run.metrics["training"]["diverged"] and run.metrics["training"]["best_epoch"] == 1

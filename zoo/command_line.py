@@ -6,12 +6,11 @@ import argparse
 import dataclasses
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from zoo import comparison, data_report, distribution, runs, tuning
-from zoo.data import Dataset
+from zoo.data import DataError, Dataset
 from zoo.training import Options, Recipe, train
 
 SAMPLE = "This is the built-in, made-up sample: its figures are not comparable to the paper's."
@@ -35,7 +34,7 @@ def main(
         arguments: the command line, ``sys.argv`` if not given.
 
     Returns:
-        The exit code: 0 done, 2 wrong use or data, 1 any other failure (raised).
+        The exit code: 0 done, 2 wrong use or data, 1 any other failure, 130 interrupted.
     """
     space = tuning.knobs(recipe)
     parser = _parser(doc, space)
@@ -43,13 +42,37 @@ def main(
     flags = parser.parse_args(arguments)
     values = {knob.name: getattr(flags, knob.name) for knob in space if getattr(flags, knob.name) is not None}
     try:
+        _check_use(parser, recipe, flags, values)
         _run(recipe, space, values, flags, load or _load_folder)
-    except (ValueError, OSError) as error:  # DataError is a ValueError
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
         if os.environ.get("PAIRZOO_TRACEBACK"):
             raise
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+        known = isinstance(error, DataError)
+        kind = "" if known else f"{type(error).__name__}: "
+        hint = "" if known else " (PAIRZOO_TRACEBACK=1 shows where)"
+        print(f"error: {kind}{' '.join(str(error).split())}{hint}", file=sys.stderr)
+        return 2 if known else 1
     return 0
+
+
+def _check_use(parser, recipe, flags, values):
+    """Refuses flags that would be without effect."""
+    if flags.tune and flags.table:
+        parser.error("--tune searches one model: leave --table out")
+    if flags.tune and flags.seeds > 1:
+        parser.error("--tune trains each trial with one seed: leave --seeds out")
+    if flags.tune:
+        chosen = recipe(tuning.hyperparameters(**values))
+        if chosen.build is None:
+            parser.error(f"--tune needs a model that is trained. Received: --model {values['model']}")
+        if {knob.name for knob in tuning.knobs(recipe)} <= {*values, *chosen.fixed}:
+            parser.error(f"--tune needs a knob that is not set. Received: {values}")
+    for file in flags.embeddings:
+        if not file.is_file():
+            parser.error(f"--embeddings must name a file. Received: {str(file)!r}")
 
 
 def _parser(doc, space):
@@ -88,13 +111,8 @@ def _parser(doc, space):
             of_type = type(knob.values[0])
             knobs.add_argument(flag, dest=knob.name, type=of_type, choices=knob.values, help=help_)
         else:
-            knobs.add_argument(
-                flag,
-                dest=knob.name,
-                type=_count if kind == "Int" else _rate,
-                metavar=kind.upper(),
-                help=help_,
-            )
+            number = _rate if kind == "Float" else _count if knob.min_value == 0 else _positive
+            knobs.add_argument(flag, dest=knob.name, type=number, metavar=kind.upper(), help=help_)
     return parser
 
 
@@ -131,7 +149,12 @@ def _run(recipe, space, values, flags, load):
     # Devices are split before anything else touches them.
     strategy = distribution.strategy(flags.strategy, flags.replicas)
     chosen: Recipe = recipe(tuning.hyperparameters(**values))
-    dataset = load(flags, chosen)
+    try:
+        dataset = load(flags, chosen)
+    except (ValueError, OSError) as error:  # whatever keeps files from being read
+        raise (
+            error if isinstance(error, DataError) else DataError(_place(error), None, "readable data", error)
+        ) from None
     sample = dataset is None
     if sample:
         print(SAMPLE)
@@ -140,9 +163,6 @@ def _run(recipe, space, values, flags, load):
         folder = flags.runs / "samples" / chosen.name
         chosen.sample(folder)
         dataset = chosen.load(folder)
-    for file in flags.embeddings:
-        if not file.is_file():
-            raise ValueError(f"--embeddings must name a file. Received: {str(file)!r}")
     print(f"data: {dataset.name}")
     report = data_report.report(dataset)
     print("\n".join(report.lines()))
@@ -150,6 +170,7 @@ def _run(recipe, space, values, flags, load):
         print(f"note: {note}")
     if flags.strict:
         data_report.check_strict(report)
+    data_report.check_rankable(dataset)
     options = Options(
         embeddings=tuple(flags.embeddings),
         strategy=strategy,
@@ -168,9 +189,13 @@ def _run(recipe, space, values, flags, load):
         print(SAMPLE)
 
 
+def _place(error):
+    return getattr(error, "filename", None) or "data"
+
+
 def _tune(recipe, dataset, flags, options, values):
     chosen = recipe(tuning.hyperparameters(**values))
-    root = flags.runs / chosen.name / "tuning" / time.strftime("%Y%m%d-%H%M%S")
+    root = runs.new_folder(flags.runs / chosen.name, "tuning", chosen.model)
     found = tuning.tune(
         recipe, dataset, root, options, values=values, trials=flags.tune, tuner=flags.tuner, seed=flags.seed
     )
@@ -194,6 +219,8 @@ def _train_models(recipe, dataset, flags, options, models, values):
             _say_metrics(run, dataset)
             if chosen.build is not None:
                 runs.link_latest(folder)
+            if run.metrics["training"]["interrupted"]:
+                raise KeyboardInterrupt
     measured = comparison.measured_rows(comparison.finished_runs(flags.runs, chosen.name), _last_split(dataset))
     print()
     print(comparison.table(chosen.published, measured, dataset.metrics))

@@ -15,9 +15,21 @@ Row = dict[str, tuple[float, float, int]]
 
 
 def finished_runs(root: Path, recipe: str) -> list[Run]:
-    """All whole runs of a recipe, the newest last; trials of a search are left out."""
+    """All whole runs of a recipe, the newest last; trials of a search are left out.
+
+    What cannot be read, and a training that was interrupted or diverged, is no finished run.
+    """
+    found = []
     files = [file for file in (root / recipe).glob("*/recipe.json") if not file.parent.is_symlink()]
-    return [Run(file.parent) for file in sorted(files, key=lambda file: file.stat().st_mtime)]
+    for file in sorted(files, key=lambda file: file.stat().st_mtime):
+        try:
+            run = Run(file.parent)
+        except (ValueError, OSError):
+            continue
+        training = run.metrics["training"]
+        if not (training["interrupted"] or training["diverged"]):
+            found.append(run)
+    return found
 
 
 def measured_rows(runs: list[Run], split: str = "test") -> dict[str, Row]:
@@ -32,10 +44,10 @@ def measured_rows(runs: list[Run], split: str = "test") -> dict[str, Row]:
     """
     if not runs:
         return {}
-    data = runs[-1].settings["data"]
+    content = runs[-1].settings["data"]["content"]
     settings, by_setting = {}, defaultdict(dict)
     for run in runs:
-        if run.settings["data"]["files"] != data["files"] or run.settings["data"]["name"] != data["name"]:
+        if run.settings["data"]["content"] != content:
             continue
         knobs = {name: value for name, value in run.settings["knobs"].items() if name != "seed"}
         setting = json.dumps([knobs, list(run.settings["embeddings"]["files"])], sort_keys=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from zoo.data import DataError, Dataset, Group
-from zoo.splits import normalise
+from zoo.splits import is_mixed, normalise
 
 _COLUMNS = (
     ("groups", "groups"),
@@ -124,6 +124,23 @@ def check_strict(report: Report) -> None:
     """
     if report.leaks:
         raise DataError(report.name, None, "splits that share no query and no pair (--strict)", report.leaks)
+
+
+def check_rankable(dataset: Dataset) -> None:
+    """Refuse splits on which every ranking looks the same.
+
+    Raises:
+        DataError: if dev or test has no query with both a relevant and another candidate.
+    """
+    for name, groups in dataset.splits.items():
+        if name != "train" and not any(is_mixed(group) for group in groups):
+            raise DataError(
+                dataset.name,
+                None,
+                f"a query in {name} that has both a right and a wrong candidate, since all else ranks alike "
+                "(are pairs of one query given the same query, or the same group?)",
+                f"{len(groups)} queries, {sum(len(group.labels) for group in groups)} pairs",
+            )
 
 
 def _pairs(groups: list[Group]) -> dict[tuple[str, str], list[float]]:

@@ -3,7 +3,7 @@
 Every loss takes labels ``[B, L]`` (greater than 0 is relevant, 0 is not, -1 is padding) and scores ``[B, L]``
 and gives one number per row, ``[B]``, whose mean is the loss. Scores are log-odds: ``sigmoid(score)`` is the
 probability of being relevant. Half precision is raised to float32 first. What there is to average over is
-counted over the batch, so a batch with nothing to count gives 0, and neither the order of rows nor more
+counted over the batch (of one replica): a batch with nothing to count gives 0, and neither the order of rows nor more
 padding changes the loss.
 """
 

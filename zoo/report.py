@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jinja2
 
-from zoo.runs import Run
+from zoo.runs import Run, read_predictions
 
 _METRIC_NAMES = {"map": "MAP", "mrr": "MRR"}
 _TIES = {
@@ -38,7 +38,7 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
         undefined=jinja2.StrictUndefined,
         autoescape=jinja2.select_autoescape(["html"]),
     )
-    history = _read_rows(run.folder / "history.csv", ",")
+    history = _read_history(run.folder / "history.csv")
     content = {
         "settings": run.settings,
         "metrics": [
@@ -73,12 +73,11 @@ def _splits(run):
     return [name for name in ("dev", "test") if name in run.metrics]
 
 
-def _read_rows(path, delimiter):
+def _read_history(path):
     if not path.is_file():
         return []
-    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter=delimiter, quoting=quoting))
+        return list(csv.DictReader(file))
 
 
 def _curves(history) -> str:
@@ -112,7 +111,7 @@ def _curves(history) -> str:
 
 def _missed(run, limit=10):
     """The queries of the last split whose best-scored candidate is wrong by the widest margin of score."""
-    rows = [row for row in _read_rows(run.folder / "predictions.tsv", "\t") if row["split"] == _splits(run)[-1]]
+    rows = [row for row in read_predictions(run.folder) if row["split"] == _splits(run)[-1]]
     groups = {}
     for row in rows:
         groups.setdefault(row["group"], []).append(row)

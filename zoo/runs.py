@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -21,7 +22,7 @@ import keras
 import numpy as np
 
 from zoo.batches import encode_split, score_split
-from zoo.data import Group, Text
+from zoo.data import Dataset, Group, Text
 from zoo.text import TextEncoder, read_vocabulary, write_vocabulary
 
 _LIBRARIES = ("tensorflow", "keras", "keras-tuner", "numpy")
@@ -128,7 +129,7 @@ def link_latest(folder: Path) -> None:
 
 
 def write(folder, *, recipe, dataset, options, seed, encoder, coverage, model, metrics, scores, history, record) -> Run:
-    """Writes all files of a run; ``recipe.json`` comes last, so that a folder with it is whole."""
+    """Writes what a run is loaded from; ``recipe.json`` comes last, so that a folder with it can be loaded."""
     folder.mkdir(parents=True, exist_ok=True)
     if model is not None:
         write_vocabulary(folder / "vocabulary.txt", encoder.words)
@@ -149,6 +150,7 @@ def write(folder, *, recipe, dataset, options, seed, encoder, coverage, model, m
             "name": dataset.name,
             "sample": options.sample,
             "notes": dataset.notes,
+            "content": content_fingerprint(dataset),
             "files": {str(file): _fingerprint(file) for file in dataset.files},
         },
         "embeddings": {
@@ -170,6 +172,24 @@ def write(folder, *, recipe, dataset, options, seed, encoder, coverage, model, m
     return Run(folder)
 
 
+def content_fingerprint(dataset: Dataset) -> str:
+    """Hash of all texts and labels of all splits: equal data, however it is named, stored and read."""
+    digest = hashlib.sha256()
+    for name, groups in sorted(dataset.splits.items()):
+        digest.update(name.encode())
+        for group in groups:
+            digest.update(repr((group.query, group.candidates, group.labels)).encode())
+    return digest.hexdigest()
+
+
+def read_predictions(folder: Path) -> Iterator[dict[str, str]]:
+    """The rows of a run's ``predictions.tsv``; texts may be of any length."""
+    with (folder / "predictions.tsv").open(encoding="utf-8", newline="\n") as file:
+        header = next(file, "").rstrip("\n").split("\t")
+        for line in file:
+            yield dict(zip(header, line.rstrip("\n").split("\t"), strict=True))
+
+
 def _predictions(dataset, scores):
     """One row per scored pair, texts on one line each."""
     for name, per_group in scores.items():
@@ -177,7 +197,7 @@ def _predictions(dataset, scores):
             for candidate, label, score in zip(group.candidates, group.labels, values, strict=True):
                 yield {
                     "split": name,
-                    "group": group.id,
+                    "group": " ".join(group.id.split()),
                     "label": f"{label:g}",
                     "score": f"{float(score):.6g}",
                     "query": " ".join(" ".join(group.query).split()),
@@ -204,7 +224,10 @@ def _write_rows(path, rows, delimiter):
 
 
 def _write_json(path, content):
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    # Renamed into place: a reader, or a kill, never meets half a file.
+    unfinished = path.with_name(f".{path.name}")
+    unfinished.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    unfinished.replace(path)
 
 
 def _fingerprint(path: Path) -> str:
@@ -215,8 +238,11 @@ def _fingerprint(path: Path) -> str:
 def _commit() -> str | None:
     """The commit of the code that ran, where it runs from its own checkout."""
     home = Path(__file__).resolve().parents[1]
-    result = subprocess.run(
-        ["git", "-C", str(home), "rev-parse", "--show-toplevel", "HEAD"], capture_output=True, text=True
-    )
+    try:
+        result = subprocess.run(
+            ["git", "-C", str(home), "rev-parse", "--show-toplevel", "HEAD"], capture_output=True, text=True
+        )
+    except OSError:  # no git on this machine
+        return None
     lines = result.stdout.split("\n")
     return lines[1] if result.returncode == 0 and Path(lines[0]) == home else None

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import keras
@@ -29,6 +30,7 @@ class Recipe:
         load: function from the data folder to a `Dataset`.
         sample: function that writes the made-up sample into a folder, for ``load``.
         build: function from an `EncodedDataset` to a `keras.Model`; None for a scorer without training.
+        module: the module that registers the model's layers, which a loaded run imports.
         scorer: a scorer of `zoo.lexical`, where there is no ``build``.
         loss, optimizer: functions without arguments that make them.
         published: the paper's table: row to metric to value, as fractions.
@@ -51,6 +53,7 @@ class Recipe:
     load: Callable[[Path], Dataset]
     sample: Callable[[Path], None]
     build: Callable[[EncodedDataset], keras.Model] | None = None
+    module: str | None = None
     scorer: object | None = None
     loss: Callable[[], object] | None = None
     optimizer: Callable[[], keras.optimizers.Optimizer] | None = None
@@ -68,11 +71,6 @@ class Recipe:
     task: str = "binary"
     fixed: tuple[str, ...] = ("model",)
     on_sample: dict = field(default_factory=dict)
-
-    @property
-    def module(self) -> str | None:
-        """The module that defines the model, which a loaded run needs; None for a scorer."""
-        return f"zoo.models.{self.model}" if self.build else None
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ class Options:
     sample: bool = False
     knobs: dict = field(default_factory=dict)
     data_lines: tuple[str, ...] = ()
-    say: Callable[[str], None] = print
+    say: Callable[[str], None] = partial(print, flush=True)
 
 
 def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int) -> EncodedDataset:
@@ -127,10 +125,12 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         text for group in dataset.splits["train"] for fields in (group.query, *group.candidates) for text in fields
     ]
     extra = read_words(options.embeddings, recipe.max_words) if options.embeddings else ()
-    words = build_vocabulary(texts, recipe.tokenizer, extra_words=extra)
+    own_words = build_vocabulary(texts, recipe.tokenizer)
+    words = build_vocabulary(texts, recipe.tokenizer, extra_words=extra) if extra else own_words
     encoder = TextEncoder(words, recipe.tokenizer, recipe.oov_buckets)
     if options.embeddings:
-        embeddings, coverage = embedding_matrix(options.embeddings, words, recipe.oov_buckets, seed)
+        embeddings, _ = embedding_matrix(options.embeddings, words, recipe.oov_buckets, seed)
+        _, coverage = embedding_matrix(options.embeddings, own_words, recipe.oov_buckets, seed)
     else:
         shape = (encoder.vocabulary_size, recipe.embedding_size)
         embeddings = np.random.default_rng(seed).uniform(-0.25, 0.25, shape).astype("float32")
@@ -152,7 +152,10 @@ class _RankDev(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs):
         split = self.encoded.splits["dev"]
-        for name, value in evaluate(self.dataset, "dev", split.per_group(score_split(self.model, split))).items():
+        scores = score_split(self.model, split)
+        if not np.isfinite(scores).all():
+            raise FloatingPointError
+        for name, value in evaluate(self.dataset, "dev", split.per_group(scores)).items():
             logs[f"dev_{name}"] = value
 
 
@@ -193,9 +196,12 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
 
     Returns:
         The run, as `zoo.runs.load` reads it back.
+
+    Raises:
+        RuntimeError: if the scores are no numbers after the first epoch.
     """
     started = time.monotonic()
-    record = {"dev_metric": dataset.metrics[0], "interrupted": False}
+    record = {"dev_metric": dataset.metrics[0], "interrupted": False, "diverged": False}
     if recipe.build is None:
         encoded = model = None
         recipe.scorer.fit(dataset.splits["train"])
@@ -241,7 +247,8 @@ def _fit(recipe, folder, dataset, encoded, options, seed, record):
     """Builds, compiles and fits; returns the model with the weights of its best epoch, and the history."""
     with options.strategy.scope() if options.strategy else contextlib.nullcontext():
         model = recipe.build(encoded)
-        model.compile(optimizer=recipe.optimizer(), loss=recipe.loss())
+        # No XLA: it would compile anew for each length of a batch.
+        model.compile(optimizer=recipe.optimizer(), loss=recipe.loss(), jit_compile=False)
     # A batch of `batch_size` pairs, in whichever lists they come.
     lists = max(1, recipe.batch_size // recipe.list_size)
     if options.strategy:
@@ -268,11 +275,17 @@ def _fit(recipe, folder, dataset, encoded, options, seed, record):
             verbose=1 if options.bar else 0,
             shuffle=False,  # the batches shuffle themselves, by seed and epoch
         )
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, FloatingPointError) as stopped:
+        diverged = isinstance(stopped, FloatingPointError)
         if best.best_weights is None:
+            if diverged:
+                raise RuntimeError(
+                    "Training must keep scores finite, and did not in its first epoch; try a lower learning rate. "
+                    f"Received: knobs={options.knobs}"
+                ) from None
             raise
-        options.say("interrupted: the best epoch so far is kept")
-        record["interrupted"] = True
+        options.say(f"{'diverged' if diverged else 'interrupted'}: the best epoch so far is kept")
+        record["diverged" if diverged else "interrupted"] = True
         model.set_weights(best.best_weights)
     rows = [
         {"epoch": epoch + 1, "seconds": round(seconds, 2)}

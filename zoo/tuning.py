@@ -88,12 +88,15 @@ def tune(
             chosen = recipe(trial.hyperparameters)
             # Hyperband decides how long a trial may train.
             chosen = dataclasses.replace(chosen, epochs=values.get("tuner/epochs", chosen.epochs))
-            chosen_options = dataclasses.replace(options, knobs={name: values[name] for name in [*settled, *free]})
+            knobs = {name: values[name] for name in [*settled, *free]} | {"epochs": chosen.epochs}
+            chosen_options = dataclasses.replace(options, knobs=knobs)
             try:
                 run = train(chosen, root / f"trial-{trial.trial_id}", dataset, chosen_options, seed)
             except Exception as error:
                 options.say(f"trial {trial.trial_id} failed: {type(error).__name__}: {error}")
                 raise
+            if run.metrics["training"]["interrupted"]:
+                raise KeyboardInterrupt
             finished.append(run)
             options.say(f"trial {trial.trial_id}: dev {metric} {run.metrics['dev'][metric]:.4f}, {run.folder}")
             return {f"dev_{metric}": run.metrics["dev"][metric]}

@@ -26,6 +26,7 @@ def lstm(embeddings, *, filters=512, pooling="mean", l2=4e-6, **settings):
             return_sequences=True,
             kernel_regularizer=keras.regularizers.L2(l2),
             recurrent_regularizer=keras.regularizers.L2(l2),
+            use_cudnn=False,  # cuDNN refuses a text without tokens, and its kernel would be in the export
             name="lstm",
         )(vectors, mask=mask)
         return MaskedPooling(pooling, name="pooling")(states, mask=mask)

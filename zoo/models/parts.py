@@ -64,7 +64,7 @@ def dense_head(query, candidate, features, *, dense_layers, dense_units, dropout
         features: further numbers of the pair ``[B, L, f]``, or None.
         dense_layers: number of dense layers.
         dense_units: units of each.
-        dropout: rate on the pair of vectors and after each dense layer.
+        dropout: rate on the pair of vectors and after each dense layer; not on the features.
         l2: factor of the squared kernels in the loss.
 
     Returns:
@@ -73,8 +73,9 @@ def dense_head(query, candidate, features, *, dense_layers, dense_units, dropout
     """
     if len(query.shape) < len(candidate.shape):
         query = ops.expand_dims(query, 1) + ops.zeros_like(candidate)
-    x = keras.layers.Concatenate()([query, candidate] + ([features] if features is not None else []))
-    x = keras.layers.Dropout(dropout)(x)
+    x = keras.layers.Dropout(dropout)(keras.layers.Concatenate()([query, candidate]))
+    if features is not None:
+        x = keras.layers.Concatenate()([x, features])
     for number in range(1, dense_layers + 1):
         x = keras.layers.Dense(
             dense_units,

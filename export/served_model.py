@@ -18,11 +18,11 @@ class Version:
     """One loaded version folder; safe to call from several threads.
 
     Args:
-        folder: a version folder, named by its number.
+        folder: a version folder, named by its number, or one that is not published yet.
     """
 
     def __init__(self, folder: Path):
-        self.number = int(folder.name)
+        self.number = int(folder.name) if folder.name.isdecimal() else None
         if audit(folder).other:
             import tensorflow_text  # noqa: F401 its operations are in the graph
         self._loaded = tf.saved_model.load(str(folder))  # kept: a signature alone does not keep its weights

@@ -147,7 +147,7 @@ and a candidate to {run.max_candidate_length}. Empty texts and unknown words are
 
 `score_ids` takes token ids, 0 being padding. `diagnose` and `encode` read a text as a candidate.
 
-Version {version.name} was written by TensorFlow {ops.tensorflow_version} from `{run.folder}`. In a fresh
+The newest version was written by TensorFlow {ops.tensorflow_version} from `{run.folder}`. In a fresh
 process it scored {parity["num_pairs"]} hard pairs of texts as the run does (largest difference
 {parity["largest_difference"]:.1e}). It needs {needs}; all operations are in `ops.txt`.
 

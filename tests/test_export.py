@@ -465,6 +465,7 @@ def test_configuration_names_the_model_and_its_folder(exported):
 
 def test_readme_keeps_the_card_and_says_what_a_score_is(exported):
     text = (exported.version.parent / "README.md").read_text()
+    assert "unfinished" not in text
     assert text.startswith("# The card of the run")
     assert "log-odds" in text and "`label` is 1 from a probability of 0.55 on" in text
     assert "| `encode` | text: string [n] | vector: float32 [n, 5] |" in text

@@ -8,7 +8,8 @@ Vectors: the paper trains 200 dimensions on the task's unannotated text; GloVe s
     python -m recipes.ctrn_qatar --data DIR --embeddings glove.6B.100d.txt --table
 
 Departures from the paper: the vocabulary holds the training words and those of the vector file; ties are broken
-against the system; long questions and comments are cut, the paper does not say where.
+against the system; long questions and comments are cut, the paper does not say where; of the 2015 files, the
+threads that come back as test questions of 2016 are left out of training.
 """
 
 import sys

@@ -117,6 +117,8 @@ def _answer(folder, asked, answered, with_tensorflow_text):
     import sys
 
     class Refuse:
+        """An import hook: the project's own code must not be what makes the SavedModel work."""
+
         def find_spec(self, name, path=None, target=None):
             if name.partition(".")[0] in {"zoo", "layers", "recipes", "export"}:
                 raise ImportError(f"{name} is code of the project; an exported model must not need it")

@@ -38,7 +38,8 @@ class CrossTemporalCell(keras.layers.Layer):
         cross: which gates of the partner are taken: `"both"`, as the paper, `"forget"` or `"output"`.
 
     Input shape:
-        query `[B, Tq, m]`, candidate `[B, L, Ta, m]` or `[B, Ta, m]`.
+        query `[B, Tq, m]`, candidate `[B, L, Ta, m]` or `[B, Ta, m]`; or both without m, as places in `words`
+        `[U, m]`, see `QuasiRecurrent`.
 
     Output shape:
         H_q `[B, L, Tq, d]` and H_a `[B, L, Ta, d]`, without L where the candidate has none.
@@ -90,36 +91,42 @@ class CrossTemporalCell(keras.layers.Layer):
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
         self.supports_masking = True
 
-    def build(self, query_shape, candidate_shape):
-        sizes = {query_shape[-1], candidate_shape[-1]}
-        if len(query_shape) != 3 or len(candidate_shape) not in (3, 4) or len(sizes) != 1 or None in sizes:
+    def build(self, query_shape, candidate_shape, words_shape=None):
+        texts = [query_shape, candidate_shape]
+        if words_shape is not None:
+            texts = [(*shape, words_shape[-1]) for shape in texts]
+        query, candidate = texts
+        sizes = {query[-1], candidate[-1]}
+        if len(query) != 3 or len(candidate) not in (3, 4) or len(sizes) != 1 or None in sizes:
             raise ValueError(
                 "The query must be [batch, time, size] and the candidate [batch, time, size] or "
-                "[batch, list, time, size], of one known size. "
-                f"Received: query.shape={tuple(query_shape)}, candidate.shape={tuple(candidate_shape)}"
+                "[batch, list, time, size], of one known size, or both without it beside words [number, size]. "
+                f"Received: query.shape={tuple(query_shape)}, candidate.shape={tuple(candidate_shape)}, "
+                f"words.shape={words_shape and tuple(words_shape)}"
             )
-        self.kernel, self.bias = gate_weights(self, query_shape[-1])
+        self.kernel, self.bias = gate_weights(self, query[-1])
 
-    def call(self, query, candidate, query_mask=None, candidate_mask=None):
+    def call(self, query, candidate, query_mask=None, candidate_mask=None, words=None):
+        vector = [] if words is not None else list(ops.shape(query)[2:])  # the axes of one position
         if query_mask is None:
-            query_mask = ops.ones(ops.shape(query)[:-1], dtype="bool")
+            query_mask = ops.ones(ops.shape(query)[:2], dtype="bool")
         if candidate_mask is None:
-            candidate_mask = ops.ones(ops.shape(candidate)[:-1], dtype="bool")
-        if len(candidate.shape) == 3:
+            candidate_mask = ops.ones(ops.shape(candidate)[: len(candidate.shape) - len(vector)], dtype="bool")
+        if len(candidate_mask.shape) == 2:
             candidate, candidate_mask = ops.expand_dims(candidate, 1), ops.expand_dims(candidate_mask, 1)
-            h_q, h_a = self.call(query, candidate, query_mask, candidate_mask)
+            h_q, h_a = self.call(query, candidate, query_mask, candidate_mask, words)
             return ops.squeeze(h_q, 1), ops.squeeze(h_a, 1)
 
-        batch, num, time_a, size = ops.shape(candidate)
+        batch, num, time_a = ops.shape(candidate)[:3]
         time_q = ops.shape(query)[1]
-        candidate = ops.reshape(candidate, (batch * num, time_a, size))
+        candidate = ops.reshape(candidate, (batch * num, time_a, *vector))
         mask_q, mask_a = query_mask, ops.reshape(candidate_mask, (batch * num, time_a))
 
         def per_candidate(x):  # [B, ...] -> [B * L, ...]
             return ops.repeat(x, num, axis=0)
 
-        z_q, f_q, o_q = gates(query, mask_q, self.kernel, self.bias, self.padding)  # [B, Tq, d]
-        z_a, f_a, o_a = gates(candidate, mask_a, self.kernel, self.bias, self.padding)  # [B * L, Ta, d]
+        z_q, f_q, o_q = gates(query, mask_q, self.kernel, self.bias, self.padding, words)  # [B, Tq, d]
+        z_a, f_a, o_a = gates(candidate, mask_a, self.kernel, self.bias, self.padding, words)  # [B * L, Ta, d]
         h_q = per_candidate(fo_pool(z_q, f_q, o_q, mask_q))
         h_a = fo_pool(z_a, f_a, o_a, mask_a)
 
@@ -155,11 +162,11 @@ class CrossTemporalCell(keras.layers.Layer):
     def compute_mask(self, inputs, previous_mask=None):
         return None
 
-    def compute_output_shape(self, query_shape, candidate_shape):
-        of_list = candidate_shape[1:-2]
+    def compute_output_shape(self, query_shape, candidate_shape, words_shape=None):
+        *of_list, time_a = candidate_shape[1:] if words_shape else candidate_shape[1:-1]
         return (
             (query_shape[0], *of_list, query_shape[1], self.units),
-            (query_shape[0], *of_list, candidate_shape[-2], self.units),
+            (query_shape[0], *of_list, time_a, self.units),
         )
 
     def get_config(self):

@@ -33,7 +33,9 @@ class QuasiRecurrent(keras.layers.Layer):
             the order z, f, o, and of the one bias `[3d]`.
 
     Input shape:
-        `[B, T, m]`.
+        `[B, T, m]`; or places `[B, T]`, integers, with `words` `[U, m]`: position t of text b holds
+        `words[places[b, t]]`. Each word is then multiplied once, however often it stands in the batch; see
+        `DistinctTokens`.
 
     Output shape:
         `[B, T, d]`, all h_t.
@@ -44,7 +46,7 @@ class QuasiRecurrent(keras.layers.Layer):
 
     Raises:
         ValueError: if `units` or `kernel_size` is not a positive integer, `padding` is neither name, or the
-            input does not have three axes, the last of known size.
+            input does not have one of the two shapes, the last axis of known size.
 
     Example:
         >>> layer = QuasiRecurrent(units=4)
@@ -74,23 +76,25 @@ class QuasiRecurrent(keras.layers.Layer):
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
         self.supports_masking = True
 
-    def build(self, inputs_shape):
-        if len(inputs_shape) != 3 or inputs_shape[-1] is None:
+    def build(self, inputs_shape, words_shape=None):
+        size = (words_shape or inputs_shape)[-1]
+        if len(inputs_shape) != (3 if words_shape is None else 2) or size is None:
             raise ValueError(
-                f"The input must be [batch, time, size] with a known size. Received: inputs.shape={tuple(inputs_shape)}"
+                "The input must be [batch, time, size], or [batch, time] with words [number, size], of a known size. "
+                f"Received: inputs.shape={tuple(inputs_shape)}, words.shape={words_shape and tuple(words_shape)}"
             )
-        self.kernel, self.bias = gate_weights(self, inputs_shape[-1])
+        self.kernel, self.bias = gate_weights(self, size)
 
-    def call(self, inputs, mask=None):
+    def call(self, inputs, mask=None, words=None):
         if mask is None:
             mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
-        z, f, o = gates(inputs, mask, self.kernel, self.bias, self.padding)
+        z, f, o = gates(inputs, mask, self.kernel, self.bias, self.padding, words)
         return ops.cast(fo_pool(z, f, o, mask), self.compute_dtype)
 
     def compute_mask(self, inputs, previous_mask=None):
         return previous_mask
 
-    def compute_output_shape(self, inputs_shape):
+    def compute_output_shape(self, inputs_shape, words_shape=None):
         return (*inputs_shape[:2], self.units)
 
     def get_config(self):
@@ -100,24 +104,40 @@ class QuasiRecurrent(keras.layers.Layer):
 # The equations, shared with CrossTemporalCell.
 
 
-def gates(x, mask, kernel, bias, padding):
-    """Eq. 1: Z, F and O, each `[B, T, d]`, from `x` `[B, T, m]`."""
-    k, m, _ = kernel.shape
-    batch, time, _ = ops.shape(x)
-    # Whatever stands at padding must not leak into a window.
-    x = ops.where(ops.expand_dims(mask, -1), x, ops.zeros_like(x))
+def gates(x, mask, kernel, bias, padding, words=None):
+    """Eq. 1: Z, F and O, each `[B, T, d]`, from `x` `[B, T, m]`, or from places `x` `[B, T]` in `words` `[U, m]`."""
+    k = kernel.shape[0]
     before = k - 1 if padding == "causal" else (k - 1) // 2
-    x = ops.pad(x, [[0, 0], [before, k - 1 - before], [0, 0]])
-    # The three convolutions as one matrix product, which is the fastest form on a CPU.
-    windows = ops.concatenate([x[:, i : i + time] for i in range(k)], axis=-1)
-    a = ops.matmul(ops.reshape(windows, (batch * time, k * m)), ops.reshape(kernel, (k * m, -1)))
+    around = (before, k - 1 - before)
+    a = _convolved(x, mask, kernel, around) if words is None else _convolved_words(x, mask, kernel, around, words)
     if bias is not None:
         a = a + bias
     # Half precision ends here: a forget gate near 1 would lose its distance from 1.
     if keras.backend.standardize_dtype(a.dtype) != "float64":
         a = ops.cast(a, "float32")
-    z, f, o = ops.split(ops.reshape(a, (batch, time, kernel.shape[-1])), 3, axis=-1)
+    z, f, o = ops.split(a, 3, axis=-1)
     return ops.tanh(z), ops.sigmoid(f), ops.sigmoid(o)
+
+
+# X * W for the three gates at once, `[B, T, 3d]`. Whatever stands at padding must not leak into a window.
+
+
+def _convolved(x, mask, kernel, around):
+    k, m, channels = kernel.shape
+    batch, time, _ = ops.shape(x)
+    x = ops.where(ops.expand_dims(mask, -1), x, ops.zeros_like(x))
+    x = ops.pad(x, [[0, 0], around, [0, 0]])
+    # One matrix product, which is the fastest form on a CPU.
+    windows = ops.concatenate([x[:, i : i + time] for i in range(k)], axis=-1)
+    a = ops.matmul(ops.reshape(windows, (batch * time, k * m)), ops.reshape(kernel, (k * m, channels)))
+    return ops.reshape(a, (batch, time, channels))
+
+
+def _convolved_words(places, mask, kernel, around, words):
+    time = ops.shape(places)[1]
+    words = ops.pad(words, [[1, 0], [0, 0]])  # row 0, zero, stands at padding
+    places = ops.pad(ops.where(mask, places + 1, 0), [[0, 0], around])
+    return sum(ops.take(ops.matmul(words, kernel[i]), places[:, i : i + time], axis=0) for i in range(kernel.shape[0]))
 
 
 def fo_pool(z, f, o, mask):

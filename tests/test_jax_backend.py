@@ -13,6 +13,7 @@ from keras import ops
 
 from layers import masking
 from layers.cross_temporal_cell import CrossTemporalCell
+from layers.distinct_tokens import DistinctTokens
 from layers.linear_recurrence import linear_recurrence
 from layers.overlap_features import OverlapFeatures
 from layers.quasi_recurrent import QuasiRecurrent
@@ -123,11 +124,10 @@ def trained_model():
     """A small model of all the layers after three epochs, its losses, and its scores."""
     query = keras.Input((None,), dtype="int32", name="query")
     candidate = keras.Input((None, None), dtype="int32", name="candidate")
-    embedding = keras.layers.Embedding(20, 4, embeddings_initializer="zeros")
+    words, places = DistinctTokens()([query, candidate])
+    words = keras.layers.Embedding(20, 4, embeddings_initializer="zeros")(words)
     masks = masking.token_mask(query), masking.token_mask(candidate)
-    h_q, h_a = CrossTemporalCell(**FIVE)(
-        embedding(query), embedding(candidate), query_mask=masks[0], candidate_mask=masks[1]
-    )
+    h_q, h_a = CrossTemporalCell(**FIVE)(*places, query_mask=masks[0], candidate_mask=masks[1], words=words)
     features = [
         masking.masked_mean(h_q, ops.expand_dims(masks[0], 1), axis=2),
         masking.masked_mean(h_a, masks[1], axis=2),

@@ -21,7 +21,8 @@ def cnn(embeddings, *, filters=512, kernel_size=3, l2=4e-6, **settings):
         A model from ``{"query": [B, T], "candidate": [B, L, T]}`` to scores ``[B, L]``, the log-odds of a match.
     """
 
-    def encode(vectors, mask):
+    def encode(words, places, mask):
+        vectors = ops.take(words, places, axis=0)
         # A projection's bias would make padding non-zero, and the window would carry it into the text.
         vectors = vectors * ops.cast(ops.expand_dims(mask, -1), vectors.dtype)
         states = keras.layers.Conv1D(

@@ -47,7 +47,7 @@ def ctrn(
     """
     query, candidate = parts.pair_inputs()
     query_mask, candidate_mask = token_mask(query), token_mask(candidate)
-    query_vectors, candidate_vectors = parts.word_vectors(
+    words, (query_places, candidate_places) = parts.word_vectors(
         [query, candidate],
         embeddings,
         trainable=trainable_embeddings,
@@ -63,7 +63,7 @@ def ctrn(
         kernel_initializer=initializer,
         kernel_regularizer=keras.regularizers.L2(l2),
         name="cross_temporal_cell",
-    )(query_vectors, candidate_vectors, query_mask=query_mask, candidate_mask=candidate_mask)
+    )(query_places, candidate_places, query_mask=query_mask, candidate_mask=candidate_mask, words=words)
     pool = MaskedPooling("mean", name="temporal_mean_pooling")
     score = parts.dense_head(
         pool(query_states, mask=ops.expand_dims(query_mask, 1)),

@@ -1,6 +1,7 @@
 """Siamese LSTM under the dense head, the recurrent baseline of the CTRN paper's tables."""
 
 import keras
+from keras import ops
 
 from layers.masked_pooling import MaskedPooling
 from zoo.models import parts
@@ -20,7 +21,8 @@ def lstm(embeddings, *, filters=512, pooling="mean", l2=4e-6, **settings):
         A model from ``{"query": [B, T], "candidate": [B, L, T]}`` to scores ``[B, L]``, the log-odds of a match.
     """
 
-    def encode(vectors, mask):
+    def encode(words, places, mask):
+        vectors = ops.take(words, places, axis=0)
         states = keras.layers.LSTM(
             filters,
             return_sequences=True,

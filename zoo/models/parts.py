@@ -6,6 +6,7 @@ Shapes: ``B`` queries of a batch, ``L`` candidates of a list, ``T`` tokens, ``V`
 import keras
 from keras import ops
 
+from layers.distinct_tokens import DistinctTokens
 from layers.list_wise import ListWise
 from layers.masking import token_mask
 from layers.overlap_features import OverlapFeatures
@@ -20,7 +21,7 @@ def pair_inputs():
 
 
 def word_vectors(ids, embeddings, *, trainable, projection, projection_activation, dropout, l2):
-    """Looks ids up and projects them; all tensors of one call share both maps.
+    """Looks up and projects the distinct words of some texts; all texts of one call share both maps.
 
     Args:
         ids: list of id tensors, each ``[..., T]``.
@@ -28,31 +29,27 @@ def word_vectors(ids, embeddings, *, trainable, projection, projection_activatio
         trainable: whether the word vectors are trained; the papers fix theirs.
         projection: units of the projection, 0 for none.
         projection_activation: its activation, None for a linear map.
-        dropout: rate on the projected vectors.
+        dropout: rate on the projected vectors; a word loses the same numbers wherever it stands in the batch
+            (Gal and Ghahramani 2016, section 4.2).
         l2: factor of the squared kernel in the loss.
 
     Returns:
-        One ``[..., T, projection]`` tensor per id tensor.
+        The words ``[U, projection]``, and for each id tensor its places in them, ``[..., T]``; the vectors of a
+        text are ``words[places]``.
     """
+    words, places = DistinctTokens(name="distinct_tokens")(ids)
     size, width = embeddings.shape
-    maps = [keras.layers.Embedding(size, width, weights=[embeddings], trainable=trainable, name="embedding")]
+    words = keras.layers.Embedding(size, width, weights=[embeddings], trainable=trainable, name="embedding")(words)
     if projection:
-        maps.append(
-            keras.layers.Dense(
-                projection,
-                activation=projection_activation,
-                kernel_regularizer=keras.regularizers.L2(l2),
-                name="projection",
-            )
-        )
+        words = keras.layers.Dense(
+            projection,
+            activation=projection_activation,
+            kernel_regularizer=keras.regularizers.L2(l2),
+            name="projection",
+        )(words)
     if dropout:
-        maps.append(keras.layers.Dropout(dropout, name="word_dropout"))
-    vectors = []
-    for tokens in ids:
-        for apply in maps:
-            tokens = apply(tokens)
-        vectors.append(tokens)
-    return vectors
+        words = keras.layers.Dropout(dropout, name="word_dropout")(words)
+    return words, places
 
 
 def dense_head(query, candidate, features, *, dense_layers, dense_units, dropout, l2):
@@ -115,7 +112,7 @@ def encoded_apart(
     The encoder is the layer named ``encoder``, from ids ``[..., T]`` to vectors ``[..., d]``.
 
     Args:
-        encode: function of (word vectors ``[n, T, m]``, mask ``[n, T]``) to vectors ``[n, d]``.
+        encode: function of (words ``[U, m]``, places in them ``[n, T]``, mask ``[n, T]``) to vectors ``[n, d]``.
         embeddings: float array ``[V, E]``, row 0 (padding) zero.
         name: the model's name.
         trainable_embeddings, projection, projection_activation, word_dropout: as in `word_vectors`.
@@ -126,7 +123,7 @@ def encoded_apart(
         A model from ``{"query": [B, T], "candidate": [B, L, T]}`` to scores ``[B, L]``, the log-odds of a match.
     """
     text = keras.Input((None,), dtype="int32", name="text")
-    (vectors,) = word_vectors(
+    words, (places,) = word_vectors(
         [text],
         embeddings,
         trainable=trainable_embeddings,
@@ -135,7 +132,7 @@ def encoded_apart(
         dropout=word_dropout,
         l2=l2,
     )
-    text_encoder = keras.Model(text, encode(vectors, token_mask(text)), name="text_encoder")
+    text_encoder = keras.Model(text, encode(words, places, token_mask(text)), name="text_encoder")
     encoder = ListWise(text_encoder, name="encoder")
     query, candidate = pair_inputs()
     score = dense_head(

@@ -22,14 +22,14 @@ def qrnn(embeddings, *, filters=512, kernel_size=2, initializer="glorot_uniform"
         A model from ``{"query": [B, T], "candidate": [B, L, T]}`` to scores ``[B, L]``, the log-odds of a match.
     """
 
-    def encode(vectors, mask):
+    def encode(words, places, mask):
         states = QuasiRecurrent(
             filters,
             kernel_size,
             kernel_initializer=initializer,
             kernel_regularizer=keras.regularizers.L2(l2),
             name="quasi_recurrent",
-        )(vectors, mask=mask)
+        )(places, mask=mask, words=words)
         return MaskedPooling("mean", name="temporal_mean_pooling")(states, mask=mask)
 
     return parts.encoded_apart(encode, embeddings, name="qrnn", l2=l2, **settings)

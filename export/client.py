@@ -28,13 +28,13 @@ class Answer(NamedTuple):
 
     Attributes:
         candidate: as it was given.
-        score: log-odds of a match.
-        probability: its sigmoid.
+        score: greater is better; the log-odds of a match where there is a probability.
+        probability: of a match, None where the model's task has none.
     """
 
     candidate: Text
     score: float
-    probability: float
+    probability: float | None
 
 
 class Client:
@@ -78,7 +78,7 @@ class Client:
         self._session.trust_env = urlsplit(base).hostname not in ("localhost", "127.0.0.1", "::1")
 
     def score(self, query: Text, candidates: Sequence[Text]) -> list[float]:
-        """Log-odds that each candidate matches the query, in the order of the candidates."""
+        """How well each candidate matches the query, in the order of the candidates."""
         return [answer.score for answer in self._ask(query, candidates)]
 
     def rank(self, query: Text, candidates: Sequence[Text]) -> list[Answer]:
@@ -106,7 +106,8 @@ class Client:
             return []
         inputs = _columns("query", [query] * len(candidates)) | _columns("candidate", candidates)
         outputs = self.predict(inputs)
-        return list(map(Answer, candidates, outputs["score"], outputs["probability"]))
+        scores = outputs["score"] if "score" in outputs else outputs[""]  # the only output comes without its name
+        return list(map(Answer, candidates, scores, outputs.get("probability", [None] * len(scores))))
 
     def _call(self, method, url, content: Any = None):
         try:
@@ -156,7 +157,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     for place, answer in enumerate(answers, start=1):
-        print(f"{place:3}. probability {answer.probability:.3f}  score {answer.score:+.3f}  {answer.candidate}")
+        probability = "" if answer.probability is None else f"probability {answer.probability:.3f}  "
+        print(f"{place:3}. {probability}score {answer.score:+.3f}  {answer.candidate}")
     return 0
 
 

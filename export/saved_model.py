@@ -3,11 +3,12 @@
 Signatures, with named inputs and outputs; every output has one row per row of the request, in its order:
 
 ``serving_default``
-    query, candidate: string [n] to score float32 [n] (log-odds of a match), probability float32 [n] (its
-    sigmoid) and, where the run's task is ``binary``, label int32 [n] (1 from the run's threshold on). A
+    query, candidate: string [n] to score float32 [n] and, where the run's task is ``binary`` and the score so
+    the log-odds of a match, probability float32 [n] (its sigmoid) and label int32 [n] (1 from the run's
+    threshold on). A model that gives a dictionary has its other outputs beside the score, each [n, ...]. A
     request whose queries are all equal encodes the query once.
 ``score_ids``
-    query, candidate: int32 [n, tokens], 0 is padding, to score: the numeric twin, for other runtimes.
+    query, candidate: int32 [n, tokens], 0 is padding, to the model's outputs: the numeric twin, for other runtimes.
 ``diagnose``
     text: string [n], read as a candidate, to num_tokens int32 [n], oov_rate float32 [n], truncated bool [n].
 ``encode``
@@ -134,17 +135,18 @@ class _Graph:
         lists = self._number_of_lists(texts)
         ids = {name: self.read(texts[name][:lists], self.run.max_query_length)["ids"] for name in self.query}
         ids |= {name: self.read(texts[name], self.run.max_candidate_length)["ids"] for name in self.candidate}
-        score = self._match(ids, lists)[:size]
-        outputs = {"score": score, "probability": tf.sigmoid(score)}
+        outputs = {name: output[:size] for name, output in self._match(ids, lists).items()}
         if self.run.settings.get("task") == "binary":
-            outputs["label"] = tf.cast(outputs["probability"] >= self.run.threshold, tf.int32)
+            outputs["probability"] = tf.sigmoid(outputs["score"])
+            outputs["label"] = tf.cast(outputs["score"] >= self.run.threshold, tf.int32)
         return outputs
 
     def score_ids(self, ids):
         size = self._number_of_rows(ids)
         ids = {name: _at_least_one_column(_at_least_one_row(tokens, 0)) for name, tokens in ids.items()}
         lists = self._number_of_lists(ids)
-        return {"score": self._match(ids | {name: ids[name][:lists] for name in self.query}, lists)[:size]}
+        outputs = self._match(ids | {name: ids[name][:lists] for name in self.query}, lists)
+        return {name: output[:size] for name, output in outputs.items()}
 
     def diagnose(self, texts):
         text = self.read(texts["text"], self.run.max_candidate_length)
@@ -162,10 +164,14 @@ class _Graph:
         return {"vector": tf.cast(vector, tf.float32)[:size]}
 
     def _match(self, ids, lists):
-        """Queries ``[lists, T]`` and candidates ``[n, T]`` to scores ``[n]``."""
+        """Queries ``[lists, T]`` and candidates ``[n, T]`` to the model's outputs by name, each ``[n, ...]``."""
         for name in self.candidate:
             ids[name] = tf.reshape(ids[name], tf.stack([lists, -1, tf.shape(ids[name])[1]]))
-        return tf.reshape(tf.cast(self.model(ids, training=False), tf.float32), [-1])
+        outputs = self.model(ids, training=False)
+        outputs = outputs if isinstance(outputs, dict) else {"score": outputs}
+        return {
+            name: tf.reshape(tf.cast(output, tf.float32), [-1, *output.shape[2:]]) for name, output in outputs.items()
+        }
 
     def _number_of_lists(self, inputs):
         """1 if all rows ask the same query, so that one list holds all candidates; else one list per row."""

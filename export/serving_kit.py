@@ -121,6 +121,15 @@ def _operations(ops: GraphOps) -> str:
     return "\n".join(lines) + "\n"
 
 
+_MEANING = {
+    "binary": "`score` is the model's log-odds that a candidate matches the query: any real number, and a larger one\n"
+    "is a better match. `probability` is its sigmoid, between 0 and 1; nothing was calibrated.\n"
+    "`label` is 1 from a score of {threshold:g} on.",
+    "ranking": "`score` orders the candidates of a query: a larger one is a better match. It has no scale of its own.",
+    "regression": "`score` is the similarity of the two texts, on the scale of the labels of the training data.",
+}
+
+
 def _readme(version, name, run, ops) -> str:
     card = run.folder / "README.md"
     about = card.read_text("utf-8") if card.is_file() else f"# {name}\n"
@@ -129,15 +138,13 @@ def _readme(version, name, run, ops) -> str:
         for signature, (inputs, outputs) in read_signatures(version).items()
     ]
     parity = json.loads((version / "assets.extra" / "parity.json").read_text("utf-8"))
-    binary = run.settings.get("task") == "binary"
-    label = f"\n`label` is 1 from a probability of {run.threshold:g} on." if binary else ""
+    meaning = _MEANING[run.settings["task"]].format(threshold=run.threshold)
     needs = "TensorFlow and tensorflow-text" if ops.other else "TensorFlow"
     return f"""{about.rstrip()}
 
 # Serving {name}
 
-`score` is the model's log-odds that a candidate matches the query: any real number, 0 is undecided, and a
-larger one is a better match. `probability` is its sigmoid, between 0 and 1; nothing was calibrated.{label}
+{meaning}
 Every output has one row per row of the request, in its order. A query is cut to {run.max_query_length} tokens
 and a candidate to {run.max_candidate_length}. Empty texts and unknown words are legal.
 

@@ -28,7 +28,7 @@ def main(arguments=None):
         # The published rows may depend on a knob, as TrecQA's on the training set.
         recipe = module.recipe(tuning.hyperparameters(**runs[-1].settings["knobs"] if runs else {}))
         if runs:
-            split = "test" if "test" in runs[-1].metrics else "dev"
+            split = runs[-1].splits[-1]
             data = runs[-1].settings["data"]
             metrics = [metric for metric in runs[-1].metrics[split] if not metric.startswith("num_")]
             made_up = ", made up: not comparable to the paper's" if data["sample"] else ""

@@ -17,7 +17,7 @@ MODELS = [*_NEURAL, *_LEXICAL]
 ON_SAMPLE = {"filters": 128, "dropout": 0.2, "learning_rate": 3e-3, "epochs": 8}
 
 
-def answer_selection(*, model, network, learning_rate, alignment="ratio", finish=None, **recipe):
+def answer_selection(*, model, network, learning_rate, alignment="ratio", on_built=None, **recipe):
     """A pointwise recipe of the CTRN paper.
 
     Args:
@@ -25,7 +25,7 @@ def answer_selection(*, model, network, learning_rate, alignment="ratio", finish
         network: sizes that all networks take, see `zoo.models.parts.encoded_apart`, and ``filters``.
         learning_rate: of Adam (the paper's optimizer).
         alignment: of CTRN's crossed gates.
-        finish: function of (model, encoded data set) called on the built model, or None.
+        on_built: function of (model, encoded data set) called on the built model, or None.
         recipe: the other attributes of the `Recipe`.
     """
     if model in _LEXICAL:
@@ -36,8 +36,8 @@ def answer_selection(*, model, network, learning_rate, alignment="ratio", finish
         if encoded.trainable_embeddings:
             extra["projection"] = 0  # it is there to learn on top of fixed vectors
         built = _NEURAL[model](encoded.embeddings, trainable_embeddings=encoded.trainable_embeddings, **network | extra)
-        if finish:
-            finish(built, encoded)
+        if on_built:
+            on_built(built, encoded)
         return built
 
     return Recipe(

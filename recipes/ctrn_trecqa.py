@@ -71,7 +71,7 @@ def recipe(hp):
         max_query_length=33,  # the longest question
         max_candidate_length=60,  # deep-qa's parse.py drops answers over 60 tokens; here they are cut
         embedding_size=hp.Int("embedding_size", 50, 300, step=50, default=100),  # only without a vector file
-        finish=_set_overlap_statistics if overlap else None,
+        on_built=_set_overlap_statistics if overlap else None,
         fixed=("model", "train_set", "overlap", "epochs", "patience", "embedding_size"),
     )
 

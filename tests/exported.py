@@ -49,7 +49,7 @@ def write_run(folder: Path, model=None, words=WORDS, **settings) -> runs.Run:
         "model": "bm25" if model is None else model.name,
         "module": None if model is None else f"zoo.models.{model.name}",
         "task": "ranking",
-        "threshold": 0.5,
+        "threshold": 0.0,
         "text": text | settings.pop("text", {}),
     }
     (folder / "recipe.json").write_text(json.dumps(content | settings), "utf-8")

@@ -1,9 +1,11 @@
 """Batches are the groups again, whatever the list size."""
 
+import keras
 import numpy as np
 import pytest
+from keras import ops
 
-from zoo.batches import Batches, TokenIds, encode_split, score_split
+from zoo.batches import Batches, Negatives, TokenIds, encode_split, score_split
 from zoo.data import Group
 from zoo.text import TextEncoder
 
@@ -108,3 +110,78 @@ def test_fields_are_inputs_of_their_own():
         "candidate_title": [[[3, 0]]],
         "candidate_body": [[[2, 0]]],
     }
+
+
+def drawn_lists(batches):
+    """Every list as (query, the relevant candidate, the set of the others)."""
+    for number in range(len(batches)):
+        inputs, labels = batches[number]
+        for row in np.flatnonzero(labels[:, 0] >= 0):
+            assert labels[row, 0] == 1 and not (labels[row, 1:] > 0).any()
+            texts = [tuple(ids[ids > 0].tolist()) for ids in inputs["candidate"][row]]
+            others = {text for text, label in zip(texts[1:], labels[row, 1:], strict=True) if label == 0}
+            yield tuple(inputs["query"][row][inputs["query"][row] > 0].tolist()), texts[0], others
+
+
+POSITIVE = [((2, 3), (2,)), ((2, 3), (4, 3, 3)), ((2, 3), (4, 3, 3))]
+
+
+def test_negatives_of_the_list(split):
+    batches = Batches(split, 2, negatives=Negatives(5), shuffle_seed=0)
+    found = sorted(drawn_lists(batches))
+    assert [(query, positive) for query, positive, _ in found] == POSITIVE
+    # All that there are: fewer than asked for, and the rest is padding.
+    assert [others for _, _, others in found] == [{(3, 4), ()}, *[{(4,), (4, 3), (4, 3, 3)}] * 2]
+
+
+def test_negatives_are_redrawn_by_seed_and_epoch_alone(split):
+    def epoch(batches):
+        return [list(drawn_lists(batches))]
+
+    batches = Batches(split, 2, negatives=Negatives(1), shuffle_seed=3)
+    epochs = []
+    for _ in range(8):
+        epochs.append(epoch(batches))
+        batches.on_epoch_end()
+    assert len({str(lists) for lists in epochs}) > 2
+    assert epoch(Batches(split, 2, negatives=Negatives(1), shuffle_seed=3, first_epoch=5)) == epochs[5]
+
+
+def test_negatives_of_the_corpus_are_never_relevant_to_their_query():
+    encoder = TextEncoder(["a", "b", "c"], "word", oov_buckets=1)
+    groups = [
+        Group("1", ("a",), (("a a",), ("b b",)), (1.0, 1.0)),
+        Group("2", ("b",), (("c c",), ("a b",)), (1.0, 0.0)),
+    ]
+    split = encode_split(groups, encoder, ("text",), 8, 8)
+    seen = {}
+    batches = Batches(split, 2, negatives=Negatives(3, "corpus"), shuffle_seed=1)
+    for _ in range(20):
+        for query, _, others in drawn_lists(batches):
+            seen.setdefault(query, set()).update(others)
+        batches.on_epoch_end()
+    assert seen == {(2,): {(4, 4), (2, 3)}, (3,): {(2, 2), (3, 3), (2, 3)}}
+
+
+def test_a_query_to_which_all_is_relevant_has_no_list():
+    encoder = TextEncoder(["a"], "word", oov_buckets=1)
+    split = encode_split([Group("1", ("a",), (("a",), ("a a",)), (1.0, 1.0))], encoder, ("text",), 8, 8)
+    for source in ("list", "corpus"):
+        assert list(drawn_lists(Batches(split, 2, negatives=Negatives(2, source), shuffle_seed=1))) == []
+
+
+@pytest.mark.parametrize("count, source", [(0, "list"), (3, "moon")])
+def test_negatives_refuse(count, source):
+    with pytest.raises(ValueError, match=f"count={count}, source='{source}'"):
+        Negatives(count, source)
+
+
+def test_a_model_may_give_more_than_a_score(split):
+    def with_class(model):
+        return keras.Model(model.input, {"score": model.output, "class": ops.stack([model.output] * 3, axis=-1)})
+
+    query, candidate = keras.Input((None,), name="query"), keras.Input((None, None), name="candidate")
+    model = keras.Model(
+        {"query": query, "candidate": candidate}, ops.sum(candidate, axis=-1) + ops.sum(query, axis=-1, keepdims=True)
+    )
+    np.testing.assert_array_equal(score_split(with_class(model), split), score_split(model, split))

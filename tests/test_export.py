@@ -33,7 +33,7 @@ QUERIES, CANDIDATES = ([text[side] for text in PAIRS] for side in (0, 1))
 def exported(tmp_path_factory):
     """One run through the command line: its folder, the version folder and what was printed."""
     base = tmp_path_factory.mktemp("exported")
-    run = write_run(base / "run", lstm_model(), task="binary", threshold=0.55)
+    run = write_run(base / "run", lstm_model(), task="binary", threshold=0.2)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         assert main([str(base / "run"), str(base / "my model")]) == 0
@@ -102,7 +102,7 @@ def test_scores_probabilities_and_labels_are_those_of_the_run(exported):
     expected = exported.run.score([(text,) for text in QUERIES], [(text,) for text in CANDIDATES])
     np.testing.assert_allclose(outputs["score"], expected, atol=1e-6)
     np.testing.assert_allclose(outputs["probability"], 1 / (1 + np.exp(-expected)), atol=1e-6)
-    np.testing.assert_array_equal(outputs["label"], outputs["probability"] >= 0.55)
+    np.testing.assert_array_equal(outputs["label"], outputs["score"] >= 0.2)
 
 
 def test_a_row_does_not_depend_on_its_batch(exported):
@@ -355,7 +355,7 @@ def test_without_a_binary_task_there_is_no_label_and_without_an_encoder_no_encod
     signatures = tf.saved_model.load(str(tmp_path)).signatures
     assert sorted(signatures) == ["diagnose", "score_ids", "serving_default"]
     outputs = call(signatures["serving_default"], query=strings(["what is"]), candidate=strings(["a b c"]))
-    assert sorted(outputs) == ["probability", "score"] and outputs["score"].tolist() == [1.0]
+    assert sorted(outputs) == ["score"] and outputs["score"].tolist() == [1.0]
 
 
 def stand_in(model, fields=("text",), words=WORDS, tokenizer="word"):
@@ -365,7 +365,7 @@ def stand_in(model, fields=("text",), words=WORDS, tokenizer="word"):
         fields=fields,
         max_query_length=6,
         max_candidate_length=9,
-        threshold=0.5,
+        threshold=0.0,
         settings={"task": "ranking"},
     )
 
@@ -420,7 +420,7 @@ def test_wordpiece_operations_are_allowed_where_the_tokenizer_is_wordpiece(tmp_p
     assert ops.other == ("FastWordpieceTokenizeWithOffsets",) and ops.faults == ()
     assert any("is not an operation of TensorFlow itself" in fault for fault in audit(folder).faults)
     reply = Version(folder).predict(b'{"instances": [{"query": "what is", "candidate": ""}]}')
-    assert np.isfinite(reply["predictions"][0]["score"])
+    assert np.isfinite(reply["predictions"][0])
 
 
 # The kit beside it
@@ -467,7 +467,7 @@ def test_readme_keeps_the_card_and_says_what_a_score_is(exported):
     text = (exported.version.parent / "README.md").read_text()
     assert "unfinished" not in text
     assert text.startswith("# The card of the run")
-    assert "log-odds" in text and "`label` is 1 from a probability of 0.55 on" in text
+    assert "log-odds" in text and "`label` is 1 from a score of 0.2 on" in text
     assert "| `encode` | text: string [n] | vector: float32 [n, 5] |" in text
     assert "query: int32 [n, tokens]" in text
 

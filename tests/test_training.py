@@ -8,12 +8,14 @@ from functools import partial
 import keras
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from zoo import lexical, losses, optimizers, runs
+from zoo.batches import Negatives, score_split
 from zoo.data import Dataset, Group
 from zoo.metrics import Convention
 from zoo.models.qrnn import qrnn
-from zoo.training import Options, Recipe, train
+from zoo.training import Options, Recipe, copy_weights, train
 
 
 def groups(count, seed):
@@ -249,3 +251,98 @@ def test_divergence_keeps_the_best_epoch(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "score_split", score)
     run = train(RECIPE, tmp_path, DATASET, quiet()[0])
     assert run.metrics["training"]["diverged"] and run.metrics["training"]["best_epoch"] == 1
+
+
+def test_a_run_goes_on_from_another(run, tmp_path):
+    options, said = quiet(start=runs.load(run.folder))
+    again = train(dataclasses.replace(RECIPE, epochs=1), tmp_path, DATASET, options, seed=5)
+    assert again.text_encoder.words == run.text_encoder.words
+    assert again.settings["start"] == str(run.folder)
+    assert any(line.endswith("weights taken over; new: none") for line in said)
+    # One epoch from the start that was given is better than the first epoch of the other run.
+    first = float(list(csv.DictReader((run.folder / "history.csv").open()))[0]["loss"])
+    assert float(next(csv.DictReader((again.folder / "history.csv").open()))["loss"]) < first
+
+
+def test_weights_are_copied_where_path_and_shape_agree():
+    def model(filters, dense):
+        return qrnn(np.zeros((9, 4), "float32"), filters=filters, projection=3, dense_units=dense)
+
+    source, target = model(4, 5), model(4, 6)
+    said = copy_weights(source, target)
+    assert "dense_1/kernel" in said.split("new: ")[1] and "quasi_recurrent" not in said
+    kernel = [m.get_layer("encoder").layer.get_layer("quasi_recurrent").kernel.numpy() for m in (source, target)]
+    np.testing.assert_array_equal(*kernel)
+    with pytest.raises(ValueError, match="must share weights"):
+        copy_weights(keras.Sequential([keras.Input((2,)), keras.layers.Dense(2, name="other")]), target)
+
+
+def scores_of_pretraining(model, encoded, fit):
+    """Trains on the split `pretrain` and then on a loss without a metric."""
+    split = encoded.splits["pretrain"]
+    rows, found = fit(
+        model,
+        fit.batches(split, batch_size=5),
+        loss=RECIPE.loss,
+        optimizer=RECIPE.optimizer,
+        epochs=2,
+        measure=lambda model: {"sum": float(score_split(model, split).sum())},
+        label="pretraining",
+    )
+    assert [row["epoch"] for row in rows] == [1, 2] and "dev_sum" in rows[0] and found["best_epoch"] == 2
+
+
+def with_doubled_score(model, encoded):
+    score = keras.layers.Rescaling(2.0)(model.output)
+    return keras.Model(model.input, {"score": score, "pair": keras.ops.stack([score, -score], axis=-1)})
+
+
+def picture(model, encoded):
+    figure = Figure()
+    figure.text(0.5, 0.5, f"{len(encoded.dataset.splits['dev'])} queries of dev")
+    return {"A picture of one's own": figure}
+
+
+def test_pretraining_finishing_and_pictures(tmp_path):
+    """Further splits, an accuracy with its threshold, and the hooks of a recipe, from training to report."""
+    words = [Group("p", ("pretrained words",), (("only here",), ("not there",)), (1.0, 0.0))]
+    dataset = dataclasses.replace(
+        DATASET,
+        splits=DATASET.splits | {"test2": groups(5, 7), "pretrain": words},
+        metrics=("accuracy", "f1"),
+    )
+    recipe = dataclasses.replace(
+        RECIPE,
+        epochs=2,
+        negatives=Negatives(1, "corpus"),
+        pretrain=scores_of_pretraining,
+        finish=with_doubled_score,
+        figures=picture,
+    )
+    options, said = quiet()
+    run = train(recipe, tmp_path, dataset, options)
+    assert sum(line.startswith("pretraining") for line in said) == 2
+    assert run.splits == ("dev", "test", "test2")
+    assert "pretrained" in run.text_encoder.words
+    loaded = runs.load(tmp_path)
+    assert loaded.threshold == run.settings["threshold"] != 0
+    rows = list(runs.read_predictions(tmp_path))
+    assert {row["split"] for row in rows} == {"dev", "test", "test2"}
+    test = [row for row in rows if row["split"] == "test"]
+    np.testing.assert_allclose(
+        loaded.score([(row["query"],) for row in test], [(row["candidate"],) for row in test]),
+        [float(row["score"]) for row in test],
+        atol=1e-4,
+    )
+    right = [(float(row["score"]) >= loaded.threshold) == (row["label"] == "1") for row in test]
+    assert run.metrics["test"]["accuracy"] == pytest.approx(np.mean(right), abs=0.02)
+    html = (tmp_path / "report.html").read_text("utf-8")
+    assert "A picture of one&#39;s own" in html and "queries counted" not in html
+
+
+def test_a_lower_error_is_a_better_epoch(tmp_path):
+    dataset = dataclasses.replace(DATASET, metrics=("mse",))
+    run = train(RECIPE, tmp_path, dataset, quiet()[0])
+    history = [float(row["dev_mse"]) for row in csv.DictReader((tmp_path / "history.csv").open())]
+    assert run.metrics["training"]["best_epoch"] == int(np.argmin(history)) + 1
+    assert run.metrics["dev"]["mse"] == pytest.approx(min(history), abs=1e-5)

@@ -6,6 +6,7 @@ Each distinct text of a split is turned into ids once; they lie in one flat arra
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import keras
 import numpy as np
@@ -62,6 +63,16 @@ class EncodedSplit:
     candidate_of_pair: np.ndarray
     labels: np.ndarray
     group_offsets: np.ndarray
+
+    @cached_property
+    def group_of_pair(self) -> np.ndarray:
+        """``[pairs]``, which group a pair is of."""
+        return np.repeat(np.arange(len(self.query_of_group)), np.diff(self.group_offsets))
+
+    @property
+    def num_candidates(self) -> int:
+        """Number of distinct candidate texts."""
+        return len(next(iter(self.candidate_ids.values())).offsets) - 1
 
     def per_group(self, values: np.ndarray) -> list[np.ndarray]:
         """Cuts one value per pair into one array per group."""
@@ -122,6 +133,30 @@ def _lists(split: EncodedSplit, size: int) -> np.ndarray:
 _WINDOW = 50
 
 
+@dataclass(frozen=True)
+class Negatives:
+    """Negatives drawn anew each epoch: a list is then one positive and ``count`` others.
+
+    Args:
+        count: how many are drawn per positive.
+        source: ``"list"``, the query's own candidates that are not relevant (fewer where it has fewer); or
+            ``"corpus"``, all candidates of the split but the query's relevant ones.
+
+    Raises:
+        ValueError: for a count below 1 or another source.
+    """
+
+    count: int
+    source: str = "list"
+
+    def __post_init__(self):
+        if self.count < 1 or self.source not in ("list", "corpus"):
+            raise ValueError(
+                "Negatives need a count of at least 1 and the source 'list' or 'corpus'. "
+                f"Received: count={self.count!r}, source={self.source!r}"
+            )
+
+
 class Batches(keras.utils.PyDataset):
     """Batches of lists of about one length, padded to their longest text.
 
@@ -133,35 +168,44 @@ class Batches(keras.utils.PyDataset):
         batch_size: lists in a batch.
         list_size: pairs in a list. With 1, pairs are shuffled over the whole split; a larger list keeps
             candidates of one query together, as pairwise and listwise losses need.
-        shuffle_seed: None for all lists sorted by length. The order of an epoch depends on (seed, epoch) alone.
+        negatives: draws each list: every relevant pair with its negatives. ``list_size`` is then not used.
+        shuffle_seed: None for all lists sorted by length. What an epoch draws, and in which order, depends on
+            (seed, epoch) alone.
         first_epoch: number of the first epoch, for a run that goes on.
 
     Attributes:
-        pairs: ``[lists, list_size]``, the pairs of each list; -1 is padding.
+        pairs: ``[lists, list_size]``, the pairs of each list; -1 is padding. None where negatives are drawn.
         order: ``[lists]``, the lists in the order of the batches.
     """
 
-    def __init__(self, split, batch_size, list_size, *, shuffle_seed=None, first_epoch=0):
+    def __init__(self, split, batch_size, list_size=1, *, negatives=None, shuffle_seed=None, first_epoch=0):
         super().__init__()
         self.split, self.batch_size, self.shuffle_seed = split, batch_size, shuffle_seed
-        self.pairs = _lists(split, list_size)
-        self.group_of_pair = np.repeat(np.arange(len(split.query_of_group)), np.diff(split.group_offsets))
-        tokens = sum(np.diff(ids.offsets) for ids in split.candidate_ids.values())
-        longest = np.where(self.pairs >= 0, tokens[split.candidate_of_pair[self.pairs]], 0)
-        self._length = longest.max(axis=1, initial=0)
-        self.epoch = first_epoch
+        self.negatives, self.epoch = negatives, first_epoch
+        self.pairs = None if negatives else _lists(split, list_size)
+        if not negatives:
+            real = self.pairs >= 0
+            self._texts = (
+                split.query_of_group[split.group_of_pair[self.pairs[:, 0]]],
+                np.where(real, split.candidate_of_pair[self.pairs], -1),
+                np.where(real, split.labels[self.pairs], PADDING_LABEL),
+            )
         self._shuffle()
 
     def _shuffle(self):
+        """Decides which texts stand in which list, and in which batch, in this epoch."""
+        random = np.random.default_rng([self.shuffle_seed or 0, self.epoch])
+        if self.negatives:
+            self._texts = _draw(self.split, self.negatives, random)
+        length = self._longest_candidate()
         if self.shuffle_seed is None:
-            self.order = np.argsort(self._length, kind="stable")
+            self.order = np.argsort(length, kind="stable")
             return
-        random = np.random.default_rng([self.shuffle_seed, self.epoch])
-        order = random.permutation(len(self.pairs))
+        order = random.permutation(len(length))
         window = _WINDOW * self.batch_size
         order = np.concatenate(
             [
-                part[np.argsort(self._length[part], kind="stable")]
+                part[np.argsort(length[part], kind="stable")]
                 for part in np.split(order, range(window, len(order), window))
             ]
         )
@@ -169,41 +213,89 @@ class Batches(keras.utils.PyDataset):
         batches = order[:whole].reshape(-1, self.batch_size)
         self.order = np.concatenate([batches[random.permutation(len(batches))].ravel(), order[whole:]])
 
+    def _longest_candidate(self):
+        _, candidate, _ = self._texts
+        tokens = sum(np.diff(ids.offsets) for ids in self.split.candidate_ids.values())
+        return np.where(candidate >= 0, tokens[candidate], 0).max(axis=1, initial=0)
+
     def on_epoch_end(self):
         self.epoch += 1
         self._shuffle()
 
     def __len__(self):
-        return -(-len(self.pairs) // self.batch_size)
+        return -(-len(self.order) // self.batch_size)
 
     def __getitem__(self, number):
-        split = self.split
         rows = self.order[number * self.batch_size : (number + 1) * self.batch_size]
-        pairs = np.full((self.batch_size, self.pairs.shape[1]), -1)
-        pairs[: len(rows)] = self.pairs[rows]
-        real = pairs >= 0
-        query = np.where(real[:, 0], split.query_of_group[self.group_of_pair[pairs[:, 0]]], -1)
-        candidate = np.where(real, split.candidate_of_pair[pairs], -1)
+        query, candidate, labels = (_filled(part[rows], self.batch_size) for part in self._texts)
         inputs = {}
         for side, texts, index in (
-            ("query", split.query_ids, query),
-            ("candidate", split.candidate_ids, candidate),
+            ("query", self.split.query_ids, query),
+            ("candidate", self.split.candidate_ids, candidate),
         ):
             for field, ids in texts.items():
                 # Keras takes an axis for fixed if the first two batches agree in it; no other batch has this length.
                 length = ids.longest + 1 if number == 0 else ids.longest_of(index)
                 inputs[input_name(side, field, tuple(texts))] = ids.padded(index, length)
-        return inputs, np.where(real, split.labels[pairs], PADDING_LABEL).astype("float32")
+        return inputs, labels.astype("float32")
+
+
+def _filled(rows, size):
+    """The rows, and padding (-1) up to ``size``."""
+    return np.concatenate([rows, np.full((size - len(rows), *rows.shape[1:]), -1, rows.dtype)])
+
+
+def _draw(split, negatives, random):
+    """Query ``[n]``, candidates ``[n, 1 + count]`` and labels of every relevant pair with its negatives."""
+    positive = np.flatnonzero(split.labels > 0)
+    group = split.group_of_pair[positive]
+    if negatives.source == "list":
+        drawn = _draw_from_list(split, negatives.count, group, random)
+    else:
+        drawn = _draw_from_corpus(split, negatives.count, positive, group, random)
+    keep = (drawn >= 0).any(axis=1)  # without a negative there is nothing to learn
+    candidate = np.concatenate([split.candidate_of_pair[positive][:, None], drawn], axis=1)[keep]
+    labels = np.where(candidate >= 0, 0.0, PADDING_LABEL)
+    labels[:, 0] = 1.0
+    return split.query_of_group[group][keep], candidate, labels
+
+
+def _draw_from_list(split, count, group, random):
+    drawn = np.full((len(group), count), -1)
+    for row, number in enumerate(group):
+        pairs = np.arange(split.group_offsets[number], split.group_offsets[number + 1])
+        others = split.candidate_of_pair[pairs[split.labels[pairs] <= 0]]
+        chosen = random.permutation(others)[:count]
+        drawn[row, : len(chosen)] = chosen
+    return drawn
+
+
+def _draw_from_corpus(split, count, positive, group, random):
+    num_texts = split.num_candidates
+    if num_texts < 2:
+        return np.full((len(group), count), -1)
+    relevant = group * num_texts + split.candidate_of_pair[positive]
+    drawn = random.integers(num_texts, size=(len(group), count))
+    for _ in range(100):
+        wrong = np.isin(group[:, None] * num_texts + drawn, relevant)
+        if not wrong.any():
+            return drawn
+        drawn[wrong] = random.integers(num_texts, size=wrong.sum())
+    return np.where(wrong, -1, drawn)  # a query to which nearly all of the corpus is relevant
 
 
 def score_split(model, split: EncodedSplit, batch_size: int = 256) -> np.ndarray:
-    """Scores every pair of a split: ``[pairs]`` float32, in the order of the file."""
+    """Scores every pair of a split: ``[pairs]`` float32, in the order of the file.
+
+    The model gives scores ``[B, L]``, or a dictionary that holds them as ``score``.
+    """
     if not len(split.labels):
         return np.zeros(0, "float32")
     # Lists as long as the median group: long pools are cut into several, short ones are padded a little.
     list_size = max(1, int(np.median(np.diff(split.group_offsets))))
     batches = Batches(split, max(1, batch_size // list_size), list_size)
-    scores = np.asarray(model.predict(batches, verbose=0))[: len(batches.pairs)]
+    outputs = model.predict(batches, verbose=0)
+    scores = np.asarray(outputs["score"] if isinstance(outputs, dict) else outputs)[: len(batches.pairs)]
     pairs = batches.pairs[batches.order]
     result = np.zeros(len(split.labels), "float32")
     result[pairs[pairs >= 0]] = scores[pairs >= 0]

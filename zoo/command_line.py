@@ -11,6 +11,7 @@ from pathlib import Path
 
 from zoo import comparison, data_report, distribution, runs, tuning
 from zoo.data import DataError, Dataset
+from zoo.evaluation import is_ranking
 from zoo.training import Options, Recipe, train
 
 SAMPLE = "This is the built-in, made-up sample: its figures are not comparable to the paper's."
@@ -20,6 +21,7 @@ def main(
     recipe: Callable,
     doc: str,
     *,
+    tables: dict[str, list[dict]] | None = None,
     add_data_flags: Callable[[argparse.ArgumentParser], None] | None = None,
     load: Callable[[argparse.Namespace, Recipe], Dataset | None] | None = None,
     arguments: list[str] | None = None,
@@ -29,6 +31,8 @@ def main(
     Args:
         recipe: the recipe module's function of hyperparameters.
         doc: its docstring, shown as help.
+        tables: flag, without its dashes, to the knobs of each row that it trains; each row's `Recipe.model` is its
+            name in the table. ``table``, every value of the knob ``model``, if not given.
         add_data_flags: adds the flags that say where the data lies; ``--data DIR`` if not given.
         load: from the parsed flags to the data set, None where the flags name none and the sample is meant.
         arguments: the command line, ``sys.argv`` if not given.
@@ -37,13 +41,15 @@ def main(
         The exit code: 0 done, 2 wrong use or data, 1 any other failure, 130 interrupted.
     """
     space = tuning.knobs(recipe)
-    parser = _parser(doc, space)
+    tables = tables or {"table": [{"model": model} for model in _models(space)]}
+    parser = _parser(doc, space, tables)
     (add_data_flags or _data_flag)(parser)
     flags = parser.parse_args(arguments)
     values = {knob.name: getattr(flags, knob.name) for knob in space if getattr(flags, knob.name) is not None}
     try:
-        _check_use(parser, recipe, flags, values)
-        _run(recipe, space, values, flags, load or _load_folder)
+        rows = [row for name, rows in tables.items() if getattr(flags, name) for row in rows]
+        _check_use(parser, recipe, flags, values, rows)
+        _run(recipe, space, values, rows, flags, load or _load_folder)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -58,9 +64,13 @@ def main(
     return 0
 
 
-def _check_use(parser, recipe, flags, values):
+def _models(space):
+    return next(knob.values for knob in space if knob.name == "model")
+
+
+def _check_use(parser, recipe, flags, values, rows):
     """Refuses flags that would be without effect."""
-    if flags.tune and flags.table:
+    if flags.tune and rows:
         parser.error("--tune searches one model: leave --table out")
     if flags.tune and flags.seeds > 1:
         parser.error("--tune trains each trial with one seed: leave --seeds out")
@@ -75,7 +85,7 @@ def _check_use(parser, recipe, flags, values):
             parser.error(f"--embeddings must name a file. Received: {str(file)!r}")
 
 
-def _parser(doc, space):
+def _parser(doc, space, tables):
     name = Path(sys.argv[0]).stem
     parser = argparse.ArgumentParser(
         prog=f"python -m recipes.{name}",
@@ -94,7 +104,9 @@ def _parser(doc, space):
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs are written")
     parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="train with N seeds")
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
-    parser.add_argument("--table", action="store_true", help="train every model of the recipe's table")
+    for name in tables:
+        parser.add_argument(f"--{name}", action="store_true", help=f"train every row of the recipe's {name}")
+    parser.add_argument("--from", dest="start", type=_run_folder, metavar="RUN", help="start from an earlier run")
     parser.add_argument("--tune", type=_positive, metavar="N", help="search the knobs that are not set, N trials")
     parser.add_argument("--tuner", choices=sorted(tuning.TUNERS), default="bayesian")
     parser.add_argument("--strategy", choices=distribution.STRATEGIES, default="none", help="tf.distribute strategy")
@@ -137,6 +149,13 @@ def _rate(text):
     return value
 
 
+def _run_folder(text):
+    try:
+        return runs.load(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _data_flag(parser):
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the data set; without it, a made-up sample")
 
@@ -145,7 +164,7 @@ def _load_folder(flags, recipe):
     return recipe.load(flags.data) if flags.data else None
 
 
-def _run(recipe, space, values, flags, load):
+def _run(recipe, space, values, rows, flags, load):
     # Devices are split before anything else touches them.
     strategy = distribution.strategy(flags.strategy, flags.replicas)
     chosen: Recipe = recipe(tuning.hyperparameters(**values))
@@ -170,10 +189,12 @@ def _run(recipe, space, values, flags, load):
         print(f"note: {note}")
     if flags.strict:
         data_report.check_strict(report)
-    data_report.check_rankable(dataset)
+    if is_ranking(dataset):
+        data_report.check_rankable(dataset)
     options = Options(
         embeddings=tuple(flags.embeddings),
         strategy=strategy,
+        start=flags.start,
         bar=sys.stderr.isatty() and sys.stdout.isatty(),
         sample=sample,
         data_lines=tuple(report.lines()),
@@ -181,10 +202,7 @@ def _run(recipe, space, values, flags, load):
     if flags.tune:
         _tune(recipe, dataset, flags, options, values)
     else:
-        models = [chosen.model]
-        if flags.table:
-            models = next(knob.values for knob in space if knob.name == "model")
-        _train_models(recipe, dataset, flags, options, models, values)
+        _train_rows(recipe, _models(space), dataset, flags, options, rows or [{}], values)
     if sample:
         print(SAMPLE)
 
@@ -204,16 +222,15 @@ def _tune(recipe, dataset, flags, options, values):
     _say_metrics(best, dataset)
 
 
-def _train_models(recipe, dataset, flags, options, models, values):
-    """Trains the chosen models; those without weights cost nothing and always stand beside them."""
-    space_models = next(knob.values for knob in tuning.knobs(recipe) if knob.name == "model")
-    scorers = [m for m in space_models if recipe(tuning.hyperparameters(**values | {"model": m})).build is None]
-    for model in dict.fromkeys([*scorers, *models]):
-        hp = tuning.hyperparameters(**values | {"model": model})
+def _train_rows(recipe, models, dataset, flags, options, rows, values):
+    """Trains the rows; the models without weights cost nothing and always stand beside them."""
+    scorers = [{"model": m} for m in models if recipe(tuning.hyperparameters(**values | {"model": m})).build is None]
+    for row in [*scorers, *(row for row in rows if row not in scorers)]:
+        hp = tuning.hyperparameters(**values | row)
         chosen = recipe(hp)
         seeds = range(flags.seed, flags.seed + (1 if chosen.build is None else flags.seeds))
         for seed in seeds:
-            folder = runs.new_folder(flags.runs, chosen.name, f"{model}-{seed}")
+            folder = runs.new_folder(flags.runs, chosen.name, f"{chosen.model}-{seed}")
             settings = dataclasses.replace(options, knobs=dict(hp.values))
             run = train(chosen, folder, dataset, settings, seed)
             _say_metrics(run, dataset)
@@ -221,18 +238,13 @@ def _train_models(recipe, dataset, flags, options, models, values):
                 runs.link_latest(folder)
             if run.metrics["training"]["interrupted"]:
                 raise KeyboardInterrupt
-    measured = comparison.measured_rows(comparison.finished_runs(flags.runs, chosen.name), _last_split(dataset))
+    measured = comparison.measured_rows(comparison.finished_runs(flags.runs, chosen.name), dataset.scored_splits[-1])
     print()
     print(comparison.table(chosen.published, measured, dataset.metrics))
 
 
-def _last_split(dataset):
-    return "test" if "test" in dataset.splits else "dev"
-
-
 def _say_metrics(run, dataset):
-    for split in ("dev", "test"):
-        if split in run.metrics:
-            numbers = "  ".join(f"{name} {run.metrics[split][name]:.4f}" for name in dataset.metrics)
-            print(f"{run.settings['model']}, seed {run.settings['seed']}: {split} {numbers}")
+    for split in dataset.scored_splits:
+        numbers = "  ".join(f"{name} {run.metrics[split][name]:.4f}" for name in dataset.metrics)
+        print(f"{run.settings['model']}, seed {run.settings['seed']}: {split} {numbers}")
     print(f"run: {run.folder}")

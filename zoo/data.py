@@ -41,7 +41,7 @@ class Group(NamedTuple):
         id: unique within its split; names the query in ``predictions.tsv``.
         query: the query's fields.
         candidates: one tuple of fields per candidate.
-        labels: one number per candidate; for ranking, greater than 0 is relevant.
+        labels: one number per candidate, none below 0; for ranking, greater than 0 is relevant.
     """
 
     id: str
@@ -56,9 +56,10 @@ class Dataset:
 
     Attributes:
         name: as in the tables, e.g. ``"TrecQA (TRAIN-ALL)"``.
-        splits: ``train``, ``dev`` and, where there is one, ``test``.
+        splits: ``train``, ``dev`` and those that are only scored (``test``, or ``test1`` and ``test2``); the
+            name of a split to pre-train on begins with ``pretrain``.
         convention: how ranking metrics treat ties and queries without a positive.
-        metrics: the metrics that are reported, the first one chooses the epoch.
+        metrics: the metrics that are reported, see `zoo.evaluation`; the first one chooses the epoch.
         fields: the names of a text's fields.
         files: the files that were read, for the run's fingerprints.
         notes: what a reader of the figures must know (own split, missing part), one sentence each.
@@ -71,3 +72,13 @@ class Dataset:
     fields: tuple[str, ...] = ("text",)
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def training_splits(self) -> tuple[str, ...]:
+        """The splits that models learn from, and whose words are known."""
+        return tuple(name for name in self.splits if name == "train" or name.startswith("pretrain"))
+
+    @property
+    def scored_splits(self) -> tuple[str, ...]:
+        """The splits that figures are reported of, dev first; the last one stands beside the paper's."""
+        return tuple(name for name in self.splits if name not in self.training_splits)

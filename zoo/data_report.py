@@ -130,10 +130,11 @@ def check_rankable(dataset: Dataset) -> None:
     """Refuse splits on which every ranking looks the same.
 
     Raises:
-        DataError: if dev or test has no query with both a relevant and another candidate.
+        DataError: if a split that is scored has no query with both a relevant and another candidate.
     """
-    for name, groups in dataset.splits.items():
-        if name != "train" and not any(is_mixed(group) for group in groups):
+    for name in dataset.scored_splits:
+        groups = dataset.splits[name]
+        if not any(is_mixed(group) for group in groups):
             raise DataError(
                 dataset.name,
                 None,

@@ -23,13 +23,14 @@ _WITHOUT_POSITIVE = {
 }
 
 
-def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str]) -> None:
+def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str], figures: dict) -> None:
     """Writes both files into the run's folder.
 
     Args:
         run: a finished run.
         published: the paper's table: model to metric to value, as fractions.
         data_lines: the data report, one line each.
+        figures: title to `matplotlib` figure, the model's own pictures.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -44,14 +45,15 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
         "metrics": [
             (
                 _METRIC_NAMES.get(name, name),
-                [run.metrics[split][name] for split in _splits(run)],
+                [run.metrics[split][name] for split in run.splits],
                 paper.get(name),
             )
             for paper in [published.get(run.settings["model"], {})]
-            for name in run.metrics[_splits(run)[0]]
+            for name in run.metrics["dev"]
             if not name.startswith("num_")
         ],
-        "splits": [(split, run.metrics[split]) for split in _splits(run)],
+        "splits": [(split, run.metrics[split]) for split in run.splits],
+        "is_ranking": "num_queries" in run.metrics["dev"],
         "convention": ", ".join(
             [
                 _TIES[run.metrics["convention"]["ties"]],
@@ -62,15 +64,12 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
         "training": run.metrics["training"],
         "data_lines": data_lines,
         "curves": _curves(history) if history else "",
+        "figures": [(title, _svg(figure)) for title, figure in figures.items()],
         "examples": _missed(run),
         "has_model": run.settings["module"] is not None,
     }
     for template, name in (("report.html", "report.html"), ("model_card.md", "README.md")):
         (run.folder / name).write_text(environment.get_template(template).render(content), "utf-8")
-
-
-def _splits(run):
-    return [name for name in ("dev", "test") if name in run.metrics]
 
 
 def _read_history(path):
@@ -104,6 +103,10 @@ def _curves(history) -> str:
     for axes in (left, right):
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.grid(alpha=0.3)
+    return _svg(figure)
+
+
+def _svg(figure) -> str:
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()[text.getvalue().index("<svg") :]
@@ -111,7 +114,7 @@ def _curves(history) -> str:
 
 def _missed(run, limit=10):
     """The queries of the last split whose best-scored candidate is wrong by the widest margin of score."""
-    rows = [row for row in read_predictions(run.folder) if row["split"] == _splits(run)[-1]]
+    rows = [row for row in read_predictions(run.folder) if row["split"] == run.splits[-1]]
     groups = {}
     for row in rows:
         groups.setdefault(row["group"], []).append(row)

@@ -52,6 +52,11 @@ class Run:
         self.metrics = json.loads((self.folder / "metrics.json").read_text("utf-8"))
 
     @property
+    def splits(self) -> tuple[str, ...]:
+        """The scored splits, dev first."""
+        return tuple(name for name in self.metrics if name not in ("convention", "training"))
+
+    @property
     def fields(self) -> tuple[str, ...]:
         """Names of a text's fields."""
         return tuple(self.settings["text"]["fields"])
@@ -68,7 +73,7 @@ class Run:
 
     @property
     def threshold(self) -> float:
-        """Probability from which on a pair is labelled a match."""
+        """Score from which on a pair is labelled a match."""
         return self.settings["threshold"]
 
     @cached_property
@@ -128,7 +133,9 @@ def link_latest(folder: Path) -> None:
     new.replace(link)
 
 
-def write(folder, *, recipe, dataset, options, seed, encoder, coverage, model, metrics, scores, history, record) -> Run:
+def write(
+    folder, *, recipe, dataset, options, seed, encoder, coverage, model, metrics, scores, threshold, history, record
+) -> Run:
     """Writes what a run is loaded from; ``recipe.json`` comes last, so that a folder with it can be loaded."""
     folder.mkdir(parents=True, exist_ok=True)
     if model is not None:
@@ -145,7 +152,7 @@ def write(folder, *, recipe, dataset, options, seed, encoder, coverage, model, m
         "seed": seed,
         "knobs": options.knobs,
         "task": recipe.task,
-        "threshold": 0.5,
+        "threshold": threshold,
         "data": {
             "name": dataset.name,
             "sample": options.sample,
@@ -157,6 +164,7 @@ def write(folder, *, recipe, dataset, options, seed, encoder, coverage, model, m
             "files": {str(file): _fingerprint(file) for file in options.embeddings},
             "coverage": coverage,
         },
+        "start": str(options.start.folder) if options.start else None,
         "text": {
             "tokenizer": recipe.tokenizer,
             "oov_buckets": recipe.oov_buckets,

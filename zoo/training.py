@@ -13,10 +13,11 @@ import keras
 import numpy as np
 
 from zoo import report, runs
-from zoo.batches import Batches, EncodedSplit, encode_split, score_split
+from zoo.batches import Batches, EncodedSplit, Negatives, encode_split, score_split
 from zoo.data import Dataset
 from zoo.embeddings import embedding_matrix, read_words
-from zoo.metrics import count_queries, ranking_metrics
+from zoo.evaluation import best_threshold, direction, evaluate, is_classification, is_ranking
+from zoo.metrics import count_queries
 from zoo.text import TextEncoder, build_vocabulary
 
 
@@ -33,9 +34,16 @@ class Recipe:
         module: the module that registers the model's layers, which a loaded run imports.
         scorer: a scorer of `zoo.lexical`, where there is no ``build``.
         loss, optimizer: functions without arguments that make them.
+        pretrain: function of (model, encoded data set, `Fit`) that trains the model, or parts of it, on
+            something else first.
+        finish: function of (trained model, encoded data set) to the model that is scored, saved and exported,
+            for instance with a calibration fitted on the training pairs.
+        figures: function of (finished model, encoded data set) to the model's own pictures, title to
+            `matplotlib` figure, for the report.
         published: the paper's table: row to metric to value, as fractions.
         batch_size: pairs of a training step.
         list_size: pairs of one query that stand together in a batch; 1 draws pairs independently.
+        negatives: how the negatives of a list are drawn; None takes the lists as they are.
         epochs: at most this many.
         patience: epochs without a better dev metric before training ends.
         max_query_length, max_candidate_length: tokens kept of a text (of each field).
@@ -43,7 +51,8 @@ class Recipe:
         oov_buckets: rows that words outside of the vocabulary are hashed to.
         max_words: words of the vector files that join the training words in the vocabulary.
         embedding_size: width of the word vectors where no file is given.
-        task: ``"binary"``: the score is the log-odds of a match.
+        task: ``"binary"``: the score is the log-odds of a match; ``"ranking"``: it orders candidates, and has
+            no scale; ``"regression"``: it is a value on the labels' scale.
         fixed: knobs that a search leaves alone.
         on_sample: values of knobs for the made-up sample, which is smaller than the real data.
     """
@@ -57,9 +66,13 @@ class Recipe:
     scorer: object | None = None
     loss: Callable[[], object] | None = None
     optimizer: Callable[[], keras.optimizers.Optimizer] | None = None
+    pretrain: Callable[[keras.Model, EncodedDataset, Fit], None] | None = None
+    finish: Callable[[keras.Model, EncodedDataset], keras.Model] | None = None
+    figures: Callable[[keras.Model, EncodedDataset], dict] | None = None
     published: dict[str, dict[str, float]] = field(default_factory=dict)
     batch_size: int = 64
     list_size: int = 1
+    negatives: Negatives | None = None
     epochs: int = 25
     patience: int = 5
     max_query_length: int = 50
@@ -83,6 +96,7 @@ class EncodedDataset:
         embeddings: ``[V, E]`` float32, row 0 zero.
         trainable_embeddings: true where no vectors were given.
         coverage: one line on how many words have a given vector.
+        dataset: the texts themselves, their labels and metrics.
     """
 
     encoder: TextEncoder
@@ -90,6 +104,7 @@ class EncodedDataset:
     embeddings: np.ndarray
     trainable_embeddings: bool
     coverage: str
+    dataset: Dataset
 
 
 @dataclass(frozen=True)
@@ -100,6 +115,7 @@ class Options:
         embeddings: word-vector files; several are laid side by side.
         strategy: a `tf.distribute` strategy, or None.
         bar: whether a progress bar is drawn; else a line per epoch.
+        start: an earlier run, whose vocabulary and weights are taken where names and shapes agree.
         sample: whether the data is the made-up sample.
         knobs: name to value of every knob, for the run's record.
         data_lines: the data report, for the run's record.
@@ -108,6 +124,7 @@ class Options:
 
     embeddings: tuple[Path, ...] = ()
     strategy: object | None = None
+    start: runs.Run | None = None
     bar: bool = False
     sample: bool = False
     knobs: dict = field(default_factory=dict)
@@ -122,14 +139,21 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
     unknown words, as they will be when the model serves.
     """
     texts = [
-        text for group in dataset.splits["train"] for fields in (group.query, *group.candidates) for text in fields
+        text
+        for split in dataset.training_splits
+        for group in dataset.splits[split]
+        for fields in (group.query, *group.candidates)
+        for text in fields
     ]
-    extra = read_words(options.embeddings, recipe.max_words) if options.embeddings else ()
     own_words = build_vocabulary(texts, recipe.tokenizer)
-    words = build_vocabulary(texts, recipe.tokenizer, extra_words=extra) if extra else own_words
-    encoder = TextEncoder(words, recipe.tokenizer, recipe.oov_buckets)
+    if options.start:
+        encoder = options.start.text_encoder
+    else:
+        extra = read_words(options.embeddings, recipe.max_words) if options.embeddings else ()
+        words = build_vocabulary(texts, recipe.tokenizer, extra_words=extra) if extra else own_words
+        encoder = TextEncoder(words, recipe.tokenizer, recipe.oov_buckets)
     if options.embeddings:
-        embeddings, _ = embedding_matrix(options.embeddings, words, recipe.oov_buckets, seed)
+        embeddings, _ = embedding_matrix(options.embeddings, encoder.words, recipe.oov_buckets, seed)
         _, coverage = embedding_matrix(options.embeddings, own_words, recipe.oov_buckets, seed)
     else:
         shape = (encoder.vocabulary_size, recipe.embedding_size)
@@ -140,31 +164,27 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         name: encode_split(groups, encoder, dataset.fields, recipe.max_query_length, recipe.max_candidate_length)
         for name, groups in dataset.splits.items()
     }
-    return EncodedDataset(encoder, splits, embeddings, not options.embeddings, str(coverage))
+    return EncodedDataset(encoder, splits, embeddings, not options.embeddings, str(coverage), dataset)
 
 
-class _RankDev(keras.callbacks.Callback):
-    """Ranks the whole queries of dev after each epoch; it stands before the callbacks that read the metric."""
+class _MeasureDev(keras.callbacks.Callback):
+    """Adds what is measured after each epoch to its logs; it stands before the callbacks that read them."""
 
-    def __init__(self, dataset: Dataset, encoded: EncodedDataset):
+    def __init__(self, measure):
         super().__init__()
-        self.dataset, self.encoded = dataset, encoded
+        self.measure = measure
 
     def on_epoch_end(self, epoch, logs):
-        split = self.encoded.splits["dev"]
-        scores = score_split(self.model, split)
-        if not np.isfinite(scores).all():
-            raise FloatingPointError
-        for name, value in evaluate(self.dataset, "dev", split.per_group(scores)).items():
+        for name, value in self.measure(self.model).items():
             logs[f"dev_{name}"] = value
 
 
 class _Progress(keras.callbacks.Callback):
     """One line per epoch, and the seconds each took."""
 
-    def __init__(self, epochs, say):
+    def __init__(self, label, epochs, say):
         super().__init__()
-        self.epochs, self.say, self.seconds = epochs, say, []
+        self.label, self.epochs, self.say, self.seconds = label, epochs, say, []
 
     def on_epoch_begin(self, epoch, logs=None):
         self.start = time.monotonic()
@@ -172,13 +192,7 @@ class _Progress(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs):
         self.seconds.append(time.monotonic() - self.start)
         numbers = "  ".join(f"{name} {float(value):.4f}" for name, value in logs.items())
-        self.say(f"epoch {epoch + 1}/{self.epochs}  {numbers}  {self.seconds[-1]:.1f} s")
-
-
-def evaluate(dataset: Dataset, split: str, scores: list[np.ndarray]) -> dict[str, float]:
-    """The data set's metrics of one split, under its convention."""
-    labels = [np.array(group.labels) for group in dataset.splits[split]]
-    return ranking_metrics(scores, labels, dataset.convention, dataset.metrics)
+        self.say(f"{self.label} {epoch + 1}/{self.epochs}  {numbers}  {self.seconds[-1]:.1f} s")
 
 
 def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed: int = 1) -> runs.Run:
@@ -202,29 +216,31 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
     """
     started = time.monotonic()
     record = {"dev_metric": dataset.metrics[0], "interrupted": False, "diverged": False}
+    history, encoded, model = [], None, None
     if recipe.build is None:
-        encoded = model = None
         recipe.scorer.fit(dataset.splits["train"])
-        history = []
     else:
         keras.utils.set_random_seed(seed)
         encoded = encode_dataset(recipe, dataset, options, seed)
         options.say(f"word vectors: {encoded.coverage}")
-        model, history = _fit(recipe, folder, dataset, encoded, options, seed, record)
+        model, history = _fit(recipe, folder, encoded, options, seed, record)
         record["trainable_parameters"] = int(sum(np.prod(w.shape) for w in model.trainable_weights))
     record["train_seconds"] = round(time.monotonic() - started, 1)
 
-    metrics, scores = {}, {}
-    for name in dataset.splits:
-        if name == "train":
-            continue
+    def score(split):
         if model is None:
-            scores[name] = recipe.scorer.score(dataset.splits[name])
-        else:
-            split = encoded.splits[name]
-            scores[name] = split.per_group(score_split(model, split))
-        labels = [np.array(group.labels) for group in dataset.splits[name]]
-        metrics[name] = evaluate(dataset, name, scores[name]) | count_queries(labels, dataset.convention)
+            return recipe.scorer.score(dataset.splits[split])
+        return encoded.splits[split].per_group(score_split(model, encoded.splits[split]))
+
+    scores = {split: score(split) for split in dataset.scored_splits}
+    threshold = _threshold(dataset, scores["dev"])
+    metrics = {}
+    for split in dataset.scored_splits:
+        metrics[split] = evaluate(dataset, split, scores[split], threshold)
+        if is_ranking(dataset):
+            labels = [np.array(group.labels) for group in dataset.splits[split]]
+            metrics[split] |= count_queries(labels, dataset.convention)
+    figures = recipe.figures(model, encoded) if recipe.figures and model is not None else {}
     run = runs.write(
         folder,
         recipe=recipe,
@@ -236,62 +252,181 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
         model=model,
         metrics=metrics,
         scores=scores,
+        threshold=threshold,
         history=history,
         record=record,
     )
-    report.write(run, recipe.published, options.data_lines)
+    report.write(run, recipe.published, options.data_lines, figures)
     return run
 
 
-def _fit(recipe, folder, dataset, encoded, options, seed, record):
-    """Builds, compiles and fits; returns the model with the weights of its best epoch, and the history."""
+def _threshold(dataset, dev_scores):
+    """The score from which on a pair is told a match: tuned on dev where pairs are told right or wrong, else 0."""
+    if not is_classification(dataset):
+        return 0.0
+    labels = [label for group in dataset.splits["dev"] for label in group.labels]
+    return best_threshold(np.concatenate(dev_scores), np.array(labels))
+
+
+def _fit(recipe, folder, encoded, options, seed, record):
+    """Builds, pre-trains, fits and finishes; returns the finished model and the history of its epochs."""
+    dataset = encoded.dataset
+    metric = dataset.metrics[0]
     with options.strategy.scope() if options.strategy else contextlib.nullcontext():
         model = recipe.build(encoded)
-        # No XLA: it would compile anew for each length of a batch.
-        model.compile(optimizer=recipe.optimizer(), loss=recipe.loss(), jit_compile=False)
-    # A batch of `batch_size` pairs, in whichever lists they come.
-    lists = max(1, recipe.batch_size // recipe.list_size)
-    if options.strategy:
-        replicas = options.strategy.num_replicas_in_sync
-        lists = -(-lists // replicas) * replicas
-    batches = Batches(encoded.splits["train"], lists, recipe.list_size, shuffle_seed=seed)
-    best = keras.callbacks.EarlyStopping(
-        monitor=f"dev_{dataset.metrics[0]}", mode="max", patience=recipe.patience, restore_best_weights=True
+        if options.start:
+            options.say(copy_weights(options.start.model, model))
+    fit = Fit(recipe, folder, options, seed)
+    if recipe.pretrain:
+        recipe.pretrain(model, encoded, fit)
+
+    def measure_dev(model):
+        scores = score_split(model, encoded.splits["dev"])
+        if not np.isfinite(scores).all():
+            raise FloatingPointError
+        scores = encoded.splits["dev"].per_group(scores)
+        return evaluate(dataset, "dev", scores, _threshold(dataset, scores))
+
+    history, found = fit(
+        model,
+        fit.batches(encoded.splits["train"]),
+        loss=recipe.loss,
+        optimizer=recipe.optimizer,
+        epochs=recipe.epochs,
+        patience=recipe.patience,
+        measure=measure_dev,
+        metric=metric,
     )
-    progress = _Progress(recipe.epochs, options.say if not options.bar else lambda line: None)
-    callbacks = [
-        _RankDev(dataset, encoded),
-        progress,
-        best,
-        keras.callbacks.TensorBoard(folder / "tensorboard", write_graph=False),
-    ]
-    # Held by hand, so that an interrupted fit still has it.
-    history = keras.callbacks.History()
-    try:
-        model.fit(
-            batches,
-            epochs=recipe.epochs,
-            callbacks=[*callbacks, history],
-            verbose=1 if options.bar else 0,
-            shuffle=False,  # the batches shuffle themselves, by seed and epoch
+    record |= found
+    if recipe.finish:
+        model = recipe.finish(model, encoded)
+    return model, history
+
+
+def copy_weights(source: keras.Model, target: keras.Model) -> str:
+    """Copies the weights whose path and shape agree; returns a line that says which were left.
+
+    Raises:
+        ValueError: if none agree.
+    """
+    weights = {weight.path: weight for weight in source.weights}
+    taken, left = [], []
+    for weight in target.weights:
+        other = weights.get(weight.path)
+        if other is not None and other.shape == weight.shape:
+            weight.assign(other)
+            taken.append(weight.path)
+        else:
+            left.append(weight.path)
+    if not taken:
+        raise ValueError(
+            "The run to start from must share weights with the model, by path and shape. "
+            f"Received: {sorted(weights)} for {left}"
         )
-    except (KeyboardInterrupt, FloatingPointError) as stopped:
-        diverged = isinstance(stopped, FloatingPointError)
-        if best.best_weights is None:
-            if diverged:
-                raise RuntimeError(
-                    "Training must keep scores finite, and did not in its first epoch; try a lower learning rate. "
-                    f"Received: knobs={options.knobs}"
-                ) from None
-            raise
-        options.say(f"{'diverged' if diverged else 'interrupted'}: the best epoch so far is kept")
-        record["diverged" if diverged else "interrupted"] = True
-        model.set_weights(best.best_weights)
-    rows = [
-        {"epoch": epoch + 1, "seconds": round(seconds, 2)}
-        | {name: float(values[index]) for name, values in history.history.items()}
-        for index, (epoch, seconds) in enumerate(zip(history.epoch, progress.seconds, strict=False))
-    ]
-    record["best_epoch"] = best.best_epoch + 1
-    record["seconds_per_epoch"] = round(float(np.mean(progress.seconds)), 2)
-    return model, rows
+    return f"{len(taken)} weights taken over; new: {', '.join(left) or 'none'}"
+
+
+class Fit:
+    """Fits a model and keeps its best epoch: the training itself, and what a `Recipe.pretrain` is handed.
+
+    Args:
+        recipe, folder, options, seed: as `train`.
+    """
+
+    def __init__(self, recipe: Recipe, folder: Path, options: Options, seed: int):
+        self.recipe, self.folder, self.options, self.seed = recipe, folder, options, seed
+
+    def batches(self, split: EncodedSplit, **changes) -> Batches:
+        """A split in the recipe's batches; ``changes`` are other arguments of `Batches`."""
+        recipe, strategy = self.recipe, self.options.strategy
+        # A batch of `batch_size` pairs, in whichever lists they come.
+        list_size = 1 + recipe.negatives.count if recipe.negatives else recipe.list_size
+        lists = max(1, recipe.batch_size // list_size)
+        if strategy:
+            lists = -(-lists // strategy.num_replicas_in_sync) * strategy.num_replicas_in_sync
+        settings = {
+            "batch_size": lists,
+            "list_size": recipe.list_size,
+            "negatives": recipe.negatives,
+            "shuffle_seed": self.seed,
+        }
+        return Batches(split, **settings | changes)
+
+    def __call__(
+        self,
+        model: keras.Model,
+        batches: keras.utils.PyDataset,
+        *,
+        loss: Callable[[], object],
+        optimizer: Callable[[], keras.optimizers.Optimizer],
+        epochs: int,
+        patience: int | None = None,
+        measure: Callable[[keras.Model], dict[str, float]] | None = None,
+        metric: str | None = None,
+        label: str = "epoch",
+    ) -> tuple[list[dict], dict]:
+        """Trains ``model`` in place; it ends with the weights of its best epoch.
+
+        Args:
+            model: what is trained.
+            batches: of ``(inputs, labels)``.
+            loss, optimizer: functions without arguments that make them.
+            epochs: at most this many.
+            patience: epochs without a better metric before training ends; None trains all of them.
+            measure: function of the model to metrics of dev, called after each epoch; the logs name each with
+                ``dev_`` before it. A FloatingPointError ends the training.
+            metric: which of them chooses the epoch. Without it, the last epoch is kept.
+            label: what an epoch is called in the lines of progress.
+
+        Returns:
+            One row per epoch, and what the run records: ``best_epoch``, ``seconds_per_epoch``, and
+            ``interrupted`` or ``diverged`` where training ended so after its first epoch.
+
+        Raises:
+            RuntimeError: if the scores are no numbers after the first epoch.
+            KeyboardInterrupt: in the first epoch.
+        """
+        options = self.options
+        with options.strategy.scope() if options.strategy else contextlib.nullcontext():
+            # No XLA: it would compile anew for each length of a batch.
+            model.compile(optimizer=optimizer(), loss=loss(), jit_compile=False)
+        progress = _Progress(label, epochs, options.say if not options.bar else lambda line: None)
+        best = keras.callbacks.EarlyStopping(
+            monitor=f"dev_{metric}" if metric else "loss",
+            mode=direction(metric) if metric else "min",
+            patience=epochs if patience is None else patience,
+            restore_best_weights=metric is not None,
+        )
+        # Held by hand, so that an interrupted fit still has it.
+        history = keras.callbacks.History()
+        measured = [_MeasureDev(measure)] if measure else []
+        board = keras.callbacks.TensorBoard(self.folder / "tensorboard" / label, write_graph=False)
+        found = {}
+        try:
+            model.fit(
+                batches,
+                epochs=epochs,
+                callbacks=[*measured, progress, best, board, history],
+                verbose=1 if options.bar else 0,
+                shuffle=False,  # the batches shuffle themselves, by seed and epoch
+            )
+        except (KeyboardInterrupt, FloatingPointError) as stopped:
+            diverged = isinstance(stopped, FloatingPointError)
+            if best.best_weights is None:
+                if diverged:
+                    raise RuntimeError(
+                        "Training must keep scores finite, and did not in its first epoch; try a lower learning "
+                        f"rate. Received: knobs={options.knobs}"
+                    ) from None
+                raise
+            options.say(f"{'diverged' if diverged else 'interrupted'}: the best epoch so far is kept")
+            found["diverged" if diverged else "interrupted"] = True
+            model.set_weights(best.best_weights)
+        rows = [
+            {"epoch": epoch + 1, "seconds": round(seconds, 2)}
+            | {name: float(values[index]) for name, values in history.history.items()}
+            for index, (epoch, seconds) in enumerate(zip(history.epoch, progress.seconds, strict=False))
+        ]
+        found["best_epoch"] = best.best_epoch + 1 if metric else len(rows)
+        found["seconds_per_epoch"] = round(float(np.mean(progress.seconds)), 2)
+        return rows, found

@@ -14,6 +14,7 @@ import keras_tuner
 
 from zoo import runs
 from zoo.data import Dataset
+from zoo.evaluation import direction
 from zoo.training import Options, Recipe, train
 
 TUNERS = {
@@ -103,7 +104,7 @@ def tune(
 
     limit = {"max_epochs": first.epochs} if tuner == "hyperband" else {"max_trials": trials}
     search = Search(
-        objective=keras_tuner.Objective(f"dev_{metric}", "max"),
+        objective=keras_tuner.Objective(f"dev_{metric}", direction(metric)),
         hyperparameters=space,
         tune_new_entries=False,
         seed=seed,
@@ -115,4 +116,4 @@ def tune(
     search.search(verbose=0)
     if not finished:
         raise RuntimeError(f"Every trial failed, see above. Received: trials={trials}")
-    return sorted(finished, key=lambda run: -run.metrics["dev"][metric])
+    return sorted(finished, key=lambda run: run.metrics["dev"][metric], reverse=direction(metric) == "max")

@@ -1,0 +1,72 @@
+"""Metrics by name, of any kind, and the threshold that is tuned on dev."""
+
+import numpy as np
+import pytest
+
+from zoo.data import Dataset, Group
+from zoo.evaluation import best_threshold, direction, evaluate, is_classification, is_ranking
+from zoo.metrics import Convention
+
+
+def dataset(metrics, labels):
+    groups = [Group(str(i), ("q",), (("c",),) * len(row), tuple(row)) for i, row in enumerate(labels)]
+    return Dataset("toy", {"train": [], "dev": groups, "test1": groups}, Convention(), metrics)
+
+
+def test_each_metric_by_hand():
+    of_pairs = dataset(("mse", "pearson", "spearman"), [[1.0], [2.0], [5.0]])
+    scores = [np.array([x]) for x in (1.0, 3.0, 4.0)]
+    found = evaluate(of_pairs, "dev", scores)
+    assert list(found) == ["mse", "pearson", "spearman"]
+    assert found["mse"] == pytest.approx((0 + 1 + 1) / 3)
+    assert found["spearman"] == pytest.approx(1.0)
+    assert found["pearson"] == pytest.approx(np.corrcoef([1, 3, 4], [1, 2, 5])[0, 1])
+
+
+def test_accuracy_and_f1_depend_on_the_threshold_and_rankings_do_not():
+    both = dataset(("accuracy", "f1", "mrr"), [[1.0, 0.0], [0.0, 1.0]])
+    scores = [np.array([0.4, 0.1]), np.array([-0.5, -0.2])]
+    assert evaluate(both, "dev", scores) == {"accuracy": 0.5, "f1": 0.5, "mrr": 1.0}
+    at = evaluate(both, "test1", scores, threshold=-0.3)
+    assert at == {"accuracy": 0.75, "f1": pytest.approx(0.8), "mrr": 1.0}
+
+
+def test_a_constant_score_tells_nothing():
+    found = evaluate(dataset(("pearson", "spearman"), [[1.0], [2.0]]), "dev", [np.zeros(1)] * 2)
+    assert found == {"pearson": 0.0, "spearman": 0.0}
+
+
+def test_an_unknown_metric_is_named():
+    with pytest.raises(ValueError, match="metric='bleu'"):
+        evaluate(dataset(("mse", "bleu"), [[1.0]]), "dev", [np.zeros(1)])
+
+
+def test_kinds_and_directions():
+    assert is_ranking(dataset(("map",), [])) and not is_ranking(dataset(("accuracy", "mse"), []))
+    assert is_classification(dataset(("map", "f1"), [])) and not is_classification(dataset(("mse",), []))
+    assert [direction(name) for name in ("mse", "perplexity", "pearson", "p@1")] == ["min", "min", "max", "max"]
+    assert dataset(("map",), []).scored_splits == ("dev", "test1")
+
+
+@pytest.mark.parametrize(
+    "scores, labels, expected",
+    [
+        ([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1], 2.5),
+        ([4.0, 1.0, 3.0, 2.0], [1, 0, 1, 0], 2.5),
+        ([1.0, 2.0, 3.0], [1, 1, 1], 1.0),  # all a match: the lowest score is one too
+        ([0.0, 0.0, 1.0], [0, 1, 1], 0.5),  # equal scores are never parted
+    ],
+)
+def test_best_threshold(scores, labels, expected):
+    threshold = best_threshold(np.array(scores), np.array(labels))
+    assert threshold == expected
+    right = (np.array(scores) >= threshold) == (np.array(labels) > 0)
+    cuts = [*scores, max(scores) + 1]
+    assert right.mean() == max(((np.array(scores) >= c) == (np.array(labels) > 0)).mean() for c in cuts)
+
+
+def test_without_a_match_nothing_reaches_the_threshold():
+    scores = np.array([0.5, 2.0])
+    assert not (scores >= best_threshold(scores, np.zeros(2))).any()
+    with pytest.raises(ValueError, match="length 0"):
+        best_threshold(np.zeros(0), np.zeros(0))

@@ -1,0 +1,105 @@
+"""Scores against labels: each metric by its name, whatever its kind.
+
+============================== ============================================== ======================
+ranking, over queries          ``map``, ``mrr``, ``p@K``, ``ndcg@K``          see `zoo.metrics`
+regression, over pairs         ``pearson``, ``spearman``, ``mse``             of score and label
+classification, over pairs     ``accuracy``, ``f1``                           a score from the threshold on is a match
+============================== ============================================== ======================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from zoo.data import Dataset
+from zoo.metrics import ranking_metrics
+
+_REGRESSION = ("pearson", "spearman", "mse")
+_CLASSIFICATION = ("accuracy", "f1")
+_LOWER_IS_BETTER = ("mse", "perplexity")
+
+
+def direction(metric: str) -> str:
+    """``"min"`` where a lower value is better, else ``"max"``."""
+    return "min" if metric in _LOWER_IS_BETTER else "max"
+
+
+def is_ranking(dataset: Dataset) -> bool:
+    """Whether the data set is scored by the order of each query's candidates."""
+    return any(name not in (*_REGRESSION, *_CLASSIFICATION) for name in dataset.metrics)
+
+
+def is_classification(dataset: Dataset) -> bool:
+    """Whether the data set is scored by pairs being told right, and so needs a threshold."""
+    return any(name in _CLASSIFICATION for name in dataset.metrics)
+
+
+def evaluate(dataset: Dataset, split: str, scores: Sequence[np.ndarray], threshold: float = 0.0) -> dict[str, float]:
+    """The data set's metrics of one split, under its convention.
+
+    Args:
+        dataset: says which metrics.
+        split: name of the split.
+        scores: one array ``[L]`` per group.
+        threshold: score from which on a pair is told a match.
+
+    Raises:
+        ValueError: for an unknown metric, or scores that do not fit the labels.
+    """
+    labels = [np.array(group.labels) for group in dataset.splits[split]]
+    ranking = [name for name in dataset.metrics if name not in (*_REGRESSION, *_CLASSIFICATION)]
+    found = ranking_metrics(scores, labels, dataset.convention, ranking) if ranking else {}
+    if len(ranking) < len(dataset.metrics):
+        flat_scores, flat_labels = np.concatenate(scores).astype("float64"), np.concatenate(labels)
+        found |= {
+            name: _over_pairs(name, flat_scores, flat_labels, threshold)
+            for name in dataset.metrics
+            if name not in ranking
+        }
+    return {name: found[name] for name in dataset.metrics}
+
+
+def best_threshold(scores: np.ndarray, labels: np.ndarray) -> float:
+    """The score from which on a pair is told a match, so that most pairs are told right.
+
+    Halfway between two neighbouring scores; of several that are equally good the one nearest the middle.
+
+    Args:
+        scores: ``[n]``.
+        labels: ``[n]``, greater than 0 is a match.
+
+    Raises:
+        ValueError: without scores.
+    """
+    if not len(scores):
+        raise ValueError("A threshold needs scores. Received: scores of length 0")
+    order = np.argsort(scores, kind="stable")
+    ordered, positive = np.asarray(scores, "float64")[order], np.asarray(labels)[order] > 0
+    # Cut i tells the first i pairs no match, the others a match.
+    right = np.concatenate([[0], np.cumsum(~positive)]) + np.concatenate([np.cumsum(positive[::-1])[::-1], [0]])
+    between = np.concatenate([[True], ordered[1:] > ordered[:-1], [True]])  # never through equal scores
+    best = np.flatnonzero(between & (right == right[between].max()))
+    cut = best[len(best) // 2]
+    if cut == 0:
+        return float(ordered[0])
+    if cut == len(ordered):
+        return float(np.nextafter(ordered[-1], np.inf))
+    return float((ordered[cut - 1] + ordered[cut]) / 2)
+
+
+def _over_pairs(name, scores, labels, threshold):
+    # Slow to import, and not needed by rankings.
+    from scipy import stats
+    from sklearn import metrics
+
+    if name == "mse":
+        return float(np.mean((scores - labels) ** 2))
+    if name in ("pearson", "spearman"):
+        if np.ptp(scores) == 0 or np.ptp(labels) == 0:
+            return 0.0  # undefined; a constant score tells nothing
+        correlate = stats.pearsonr if name == "pearson" else stats.spearmanr
+        return float(correlate(scores, labels).statistic)
+    score = {"accuracy": metrics.accuracy_score, "f1": metrics.f1_score}[name]
+    return float(score(labels > 0, scores >= threshold))

@@ -159,6 +159,7 @@ def test_search_leaves_an_ordinary_run_and_says_the_best(small_file, tmp_path, c
     assert "best of 2 finished trials" in said
     best = Path(said[said.rindex("run: ") + 5 :].splitlines()[0])
     assert (best / "model.keras").is_file() and (best / "report.html").is_file()
+    assert (tmp_path / "runs" / "pairs" / "latest").resolve() == best.resolve()
 
 
 def test_search_without_a_free_knob(small_file, tmp_path, capsys):

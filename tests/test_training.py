@@ -175,9 +175,9 @@ def test_not_a_run(tmp_path):
 
 
 def test_latest_points_to_the_newest(tmp_path):
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        runs.link_latest(tmp_path / name)
+    for name in ("one", "two", "tuning/trial"):
+        (tmp_path / name).mkdir(parents=True)
+        runs.link_latest(tmp_path / name, tmp_path)
         assert (tmp_path / "latest").resolve() == tmp_path / name
 
 

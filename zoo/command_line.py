@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -179,9 +180,7 @@ def _run(recipe, space, values, rows, flags, load):
         print(SAMPLE)
         values = chosen.on_sample | values
         chosen = recipe(tuning.hyperparameters(**values))
-        folder = flags.runs / "samples" / chosen.name
-        chosen.sample(folder)
-        dataset = chosen.load(folder)
+        dataset = chosen.load(_written_sample(chosen, flags.runs / "samples"))
     print(f"data: {dataset.name}")
     report = data_report.report(dataset)
     print("\n".join(report.lines()))
@@ -207,6 +206,19 @@ def _run(recipe, space, values, rows, flags, load):
         print(SAMPLE)
 
 
+def _written_sample(recipe, root):
+    """The folder of the recipe's sample; files are moved into place whole, for another command may be reading."""
+    folder = root / recipe.name
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root, prefix=".") as unfinished:
+        recipe.sample(Path(unfinished))
+        for file in sorted(path for path in Path(unfinished).rglob("*") if path.is_file()):
+            place = folder / file.relative_to(unfinished)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(place)
+    return folder
+
+
 def _place(error):
     return getattr(error, "filename", None) or "data"
 
@@ -218,6 +230,7 @@ def _tune(recipe, dataset, flags, options, values):
         recipe, dataset, root, options, values=values, trials=flags.tune, tuner=flags.tuner, seed=flags.seed
     )
     best = found[0]
+    runs.link_latest(best.folder, flags.runs / chosen.name)
     print(f"best of {len(found)} finished trials: {best.settings['knobs']}")
     _say_metrics(best, dataset)
 
@@ -235,7 +248,7 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
             run = train(chosen, folder, dataset, settings, seed)
             _say_metrics(run, dataset)
             if chosen.build is not None:
-                runs.link_latest(folder)
+                runs.link_latest(folder, folder.parent)
             if run.metrics["training"]["interrupted"]:
                 raise KeyboardInterrupt
     measured = comparison.measured_rows(comparison.finished_runs(flags.runs, chosen.name), dataset.scored_splits[-1])

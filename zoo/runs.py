@@ -125,12 +125,11 @@ def new_folder(root: Path, recipe: str, label: str) -> Path:
     raise FileExistsError(f"No free run folder. Received: root={str(root)!r}, label={label!r}")
 
 
-def link_latest(folder: Path) -> None:
-    """Points ``latest``, beside the run's folder, to it."""
-    link = folder.parent / "latest"
-    new = folder.parent / f".latest-{folder.name}"
-    new.symlink_to(folder.name, target_is_directory=True)
-    new.replace(link)
+def link_latest(folder: Path, root: Path) -> None:
+    """Points ``root/latest`` to a run's folder below ``root``."""
+    new = root / f".latest-{folder.name}"
+    new.symlink_to(folder.relative_to(root), target_is_directory=True)
+    new.replace(root / "latest")
 
 
 def write(

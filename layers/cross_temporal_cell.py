@@ -67,7 +67,7 @@ class CrossTemporalCell(keras.layers.Layer):
         alignment="ratio",
         cross="both",
         use_bias=False,
-        kernel_initializer="glorot_uniform",
+        kernel_initializer="lecun_uniform",
         bias_initializer="zeros",
         kernel_regularizer=None,
         **kwargs,

@@ -18,6 +18,10 @@ class OverlapFeatures(keras.layers.Layer):
 
         |q & a| / (|q| + |a|)    and    (sum of idf(w) over w in q & a) / (|q| + |a|)
 
+    or, with `coverage`, in place of the first how much of the query the candidate holds:
+
+        (sum of idf(w) over w in q & a) / (sum of idf(w) over w in q)
+
     first with all words, then with stop words taken out of both sets; each of the four as
     `(x - mean) / deviation`. Where no word is left the ratio is 0 before scaling. Useful beside an encoder whose
     word vectors are fixed, for it knows no rare names.
@@ -31,6 +35,7 @@ class OverlapFeatures(keras.layers.Layer):
 
     Args:
         vocabulary_size: V; ids are in `[0, V)`.
+        coverage: takes the share of the query's idf instead of the share of words.
 
     Input shape:
         ids, integers: query `[B, Tq]`, candidate `[B, L, Ta]`.
@@ -47,7 +52,7 @@ class OverlapFeatures(keras.layers.Layer):
         array([[[0.25, 0.25, 0.25, 0.25]]], dtype=float32)
     """
 
-    def __init__(self, vocabulary_size, **kwargs):
+    def __init__(self, vocabulary_size, coverage=False, **kwargs):
         if not isinstance(vocabulary_size, int) or vocabulary_size < 1:
             raise ValueError(
                 f"`vocabulary_size` must be a positive integer. Received: vocabulary_size={vocabulary_size!r}"
@@ -56,6 +61,7 @@ class OverlapFeatures(keras.layers.Layer):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
+        self.coverage = coverage
 
     def build(self, query_shape, candidate_shape):
         def statistic(name, size, initial):
@@ -96,14 +102,20 @@ class OverlapFeatures(keras.layers.Layer):
         candidate, is_new_a = _distinct(candidate)  # [B, L, Ta]
         equal = ops.equal(candidate[:, :, :, None], query[:, None, None, :])
         shared = ops.logical_and(is_new_a, ops.any(equal, axis=-1))
-        idf = ops.take(self.idf, candidate, axis=0)
-        is_stop, features = ops.convert_to_tensor(self.is_stop), []
-        for counts in (ops.ones_like(is_stop), 1 - is_stop):  # what a word counts, [V]
-            in_q = ops.where(is_new_q, ops.take(counts, query, axis=0), 0.0)
-            in_a = ops.where(is_new_a, ops.take(counts, candidate, axis=0), 0.0)
-            in_both = ops.where(shared, in_a, 0.0)
-            size = ops.maximum(ops.sum(in_q, axis=-1)[:, None] + ops.sum(in_a, axis=-1), 1.0)
-            features += [ops.sum(in_both, axis=-1) / size, ops.sum(in_both * idf, axis=-1) / size]
+        idf, features = ops.convert_to_tensor(self.idf), []
+        for counted in (ops.ones_like(idf), 1 - self.is_stop):  # 1 for the words that are looked at, [V]
+
+            def total(weight, ids, where):  # of the weight of the words of a set, [...]
+                return ops.sum(ops.where(where, ops.take(weight, ids, axis=0), 0.0), axis=-1)
+
+            size = total(counted, query, is_new_q)[:, None] + total(counted, candidate, is_new_a)
+            size, shared_idf = ops.maximum(size, 1.0), total(counted * idf, candidate, shared)
+            if self.coverage:
+                query_idf = total(counted * idf, query, is_new_q)[:, None]
+                features.append(ops.where(query_idf > 0, shared_idf / ops.where(query_idf > 0, query_idf, 1.0), 0.0))
+            else:
+                features.append(total(counted, candidate, shared) / size)
+            features.append(shared_idf / size)
         scaled = (ops.stack(features, axis=-1) - self.mean) / self.deviation
         return ops.cast(scaled, self.compute_dtype)
 
@@ -111,7 +123,7 @@ class OverlapFeatures(keras.layers.Layer):
         return (*candidate_shape[:2], 4)
 
     def get_config(self):
-        return super().get_config() | {"vocabulary_size": self.vocabulary_size}
+        return super().get_config() | {"vocabulary_size": self.vocabulary_size, "coverage": self.coverage}
 
 
 def _distinct(ids):

@@ -30,7 +30,8 @@ class QuasiRecurrent(keras.layers.Layer):
             centred, an even one reaching one step further ahead.
         use_bias: adds a bias to each gate. The paper has none.
         kernel_initializer, bias_initializer, kernel_regularizer: of the one kernel `[k, m, 3d]`, gates in
-            the order z, f, o, and of the one bias `[3d]`.
+            the order z, f, o, and of the one bias `[3d]`. The default depends on the inputs k m alone: Glorot's
+            would count the three gates as outputs of one map, and make each smaller than if it stood alone.
 
     Input shape:
         `[B, T, m]`; or places `[B, T]`, integers, with `words` `[U, m]`: position t of text b holds
@@ -60,7 +61,7 @@ class QuasiRecurrent(keras.layers.Layer):
         kernel_size=2,
         padding="causal",
         use_bias=False,
-        kernel_initializer="glorot_uniform",
+        kernel_initializer="lecun_uniform",
         bias_initializer="zeros",
         kernel_regularizer=None,
         **kwargs,

@@ -2,7 +2,11 @@
 
 from functools import partial
 
+import numpy as np
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
 from zoo import lexical, losses, optimizers
+from zoo.batches import Batches
 from zoo.models.cnn import cnn
 from zoo.models.ctrn import ctrn
 from zoo.models.lstm import lstm
@@ -17,15 +21,14 @@ MODELS = [*_NEURAL, *_LEXICAL]
 ON_SAMPLE = {"filters": 128, "dropout": 0.2, "learning_rate": 3e-3, "epochs": 8}
 
 
-def answer_selection(*, model, network, learning_rate, alignment="ratio", on_built=None, **recipe):
+def answer_selection(*, model, network, learning_rate, alignment="ratio", **recipe):
     """A pointwise recipe of the CTRN paper.
 
     Args:
         model: a name out of `MODELS`.
-        network: sizes that all networks take, see `zoo.models.parts.encoded_apart`, and ``filters``.
+        network: what all networks take, see `zoo.models.parts.encoded_apart`, and ``filters``.
         learning_rate: of Adam (the paper's optimizer).
         alignment: of CTRN's crossed gates.
-        on_built: function of (model, encoded data set) called on the built model, or None.
         recipe: the other attributes of the `Recipe`.
     """
     if model in _LEXICAL:
@@ -36,8 +39,8 @@ def answer_selection(*, model, network, learning_rate, alignment="ratio", on_bui
         if encoded.trainable_embeddings:
             extra["projection"] = 0  # it is there to learn on top of fixed vectors
         built = _NEURAL[model](encoded.embeddings, trainable_embeddings=encoded.trainable_embeddings, **network | extra)
-        if on_built:
-            on_built(built, encoded)
+        if network["overlap"] != "none":
+            _set_overlap_statistics(built.get_layer("overlap"), encoded)
         return built
 
     return Recipe(
@@ -49,3 +52,29 @@ def answer_selection(*, model, network, learning_rate, alignment="ratio", on_bui
         on_sample=ON_SAMPLE,
         **recipe,
     )
+
+
+def _set_overlap_statistics(layer, encoded):
+    """Gives the overlap features idf and stop words, and scales them to the training pairs."""
+    train = encoded.splits["train"]
+    sentences = {
+        tokens.tobytes(): tokens
+        for texts in (train.query_ids["text"], train.candidate_ids["text"])
+        for tokens in np.split(texts.flat, texts.offsets[1:-1])
+    }.values()
+    frequency = np.bincount(
+        np.concatenate([np.unique(tokens) for tokens in sentences]), minlength=encoded.encoder.vocabulary_size
+    )
+    # idf = ln(N / df); a word that training never saw is as rare as one that it saw once.
+    idf = np.log(len(sentences) / np.maximum(frequency, 1))
+    is_stop = np.zeros(len(idf))
+    is_stop[-len(encoded.encoder.words) :] = [word in ENGLISH_STOP_WORDS for word in encoded.encoder.words]
+    layer.set_statistics(idf, is_stop)
+    batches = Batches(train, 1024, 1)
+    features = np.concatenate(
+        [
+            np.asarray(layer(inputs["query"], inputs["candidate"]))[labels >= 0]
+            for inputs, labels in map(batches.__getitem__, range(len(batches)))
+        ]
+    )
+    layer.set_statistics(idf, is_stop, features.mean(axis=0), features.std(axis=0))

@@ -47,6 +47,7 @@ def recipe(hp):
             "dropout": hp.Float("dropout", 0.0, 0.6, step=0.1, default=0.5),  # Implementation details
             "word_dropout": hp.Float("word_dropout", 0.0, 0.5, step=0.1, default=0.0),  # not in the paper
             "l2": hp.Float("l2", 1e-7, 1e-3, sampling="log", default=4e-6),  # Implementation details
+            "overlap": hp.Choice("overlap", ["none", "share", "coverage"], default="none"),  # TrecQA only
         },
         alignment=hp.Choice("alignment", ["ratio", "index"], default="ratio"),  # t*, CTRN cell
         learning_rate=hp.Float("learning_rate", 1e-5, 1e-2, sampling="log", default=1e-3),  # tuned in 1e-3..1e-5

@@ -35,6 +35,7 @@ def recipe(hp):
             "dropout": hp.Float("dropout", 0.0, 0.6, step=0.1, default=0.3),
             "word_dropout": hp.Float("word_dropout", 0.0, 0.5, step=0.1, default=0.0),
             "l2": hp.Float("l2", 1e-7, 1e-3, sampling="log", default=4e-6),
+            "overlap": hp.Choice("overlap", ["none", "share", "coverage"], default="coverage"),
         },
         alignment=hp.Choice("alignment", ["ratio", "index"], default="ratio"),
         learning_rate=hp.Float("learning_rate", 1e-5, 1e-2, sampling="log", default=1e-3),

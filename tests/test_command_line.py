@@ -98,6 +98,7 @@ def test_missing_file(tmp_path, capsys):
         (["--tune", "2", "--table"], "leave --table out"),
         (["--tune", "2", "--seeds", "2"], "leave --seeds out"),
         (["--tune", "2", "--model", "bm25"], "Received: --model bm25"),
+        (["--from", "no-such-run"], "Received: 'no-such-run'"),
         (["--epoch", "1"], "--epoch"),  # no abbreviations: a new flag must not change an old command
     ],
 )

@@ -26,29 +26,37 @@ def ids(*shape):
     return np.where(np.arange(shape[-1]) < lengths[..., None], words, 0).astype("int32")
 
 
-def set_features(query, candidate, idf, is_stop):
-    """|q & a| / (|q| + |a|) and sum of idf over q & a / (|q| + |a|), with stop words and without."""
+def set_features(query, candidate, idf, is_stop, coverage=False):
+    """|q & a| / (|q| + |a|), or idf(q & a) / idf(q), and idf(q & a) / (|q| + |a|); with stop words and without."""
+
+    def weight(words):
+        return sum(idf[word] for word in words)
+
     features = []
     for left_out in ({0}, {0, *np.flatnonzero(is_stop)}):
         q, a = set(query.tolist()) - left_out, set(candidate.tolist()) - left_out
         size = len(q) + len(a)
-        features.append(len(q & a) / size if size else 0)
-        features.append(sum(idf[word] for word in q & a) / size if size else 0)
+        if coverage:
+            features.append(weight(q & a) / weight(q) if q else 0)
+        else:
+            features.append(len(q & a) / size if size else 0)
+        features.append(weight(q & a) / size if size else 0)
     return features
 
 
 def test_promises():
     inputs = {"query": ids(3, 5), "candidate": ids(3, 2, 7)}
-    check_layer(OverlapFeatures, {"vocabulary_size": VOCABULARY}, inputs)
+    check_layer(OverlapFeatures, {"vocabulary_size": VOCABULARY, "coverage": True}, inputs)
 
 
-def test_equals_sets():
-    layer = OverlapFeatures(VOCABULARY)
+@pytest.mark.parametrize("coverage", [False, True])
+def test_equals_sets(coverage):
+    layer = OverlapFeatures(VOCABULARY, coverage)
     layer.set_statistics(STATISTICS["idf"], STATISTICS["is_stop"])
     query, candidate = ids(20, 12), ids(20, 5, 25)
     features = layer(query, candidate)
     expected = [
-        [set_features(q, a, STATISTICS["idf"], STATISTICS["is_stop"]) for a in row]
+        [set_features(q, a, STATISTICS["idf"], STATISTICS["is_stop"], coverage) for a in row]
         for q, row in zip(query, candidate, strict=True)
     ]
     assert features.shape == (20, 5, 4)

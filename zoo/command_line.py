@@ -81,6 +81,8 @@ def _check_use(parser, recipe, flags, values, rows):
             parser.error(f"--tune needs a model that is trained. Received: --model {values['model']}")
         if {knob.name for knob in tuning.knobs(recipe)} <= {*values, *chosen.fixed}:
             parser.error(f"--tune needs a knob that is not set. Received: {values}")
+    if flags.start and not (flags.start / "model.keras").is_file():
+        parser.error(f"--from must name the folder of a run with a trained model. Received: {str(flags.start)!r}")
     for file in flags.embeddings:
         if not file.is_file():
             parser.error(f"--embeddings must name a file. Received: {str(file)!r}")
@@ -107,7 +109,7 @@ def _parser(doc, space, tables):
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
     for name in tables:
         parser.add_argument(f"--{name}", action="store_true", help=f"train every row of the recipe's {name}")
-    parser.add_argument("--from", dest="start", type=_run_folder, metavar="RUN", help="start from an earlier run")
+    parser.add_argument("--from", dest="start", type=Path, metavar="RUN", help="start from an earlier run")
     parser.add_argument("--tune", type=_positive, metavar="N", help="search the knobs that are not set, N trials")
     parser.add_argument("--tuner", choices=sorted(tuning.TUNERS), default="bayesian")
     parser.add_argument("--strategy", choices=distribution.STRATEGIES, default="none", help="tf.distribute strategy")
@@ -150,13 +152,6 @@ def _rate(text):
     return value
 
 
-def _run_folder(text):
-    try:
-        return runs.load(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def _data_flag(parser):
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the data set; without it, a made-up sample")
 
@@ -193,7 +188,7 @@ def _run(recipe, space, values, rows, flags, load):
     options = Options(
         embeddings=tuple(flags.embeddings),
         strategy=strategy,
-        start=flags.start,
+        start=runs.load(flags.start) if flags.start else None,
         bar=sys.stderr.isatty() and sys.stdout.isatty(),
         sample=sample,
         data_lines=tuple(report.lines()),

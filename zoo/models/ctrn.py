@@ -23,8 +23,8 @@ def ctrn(
     dense_units=128,
     dropout=0.5,
     l2=4e-6,
-    overlap=False,
-    initializer="glorot_uniform",
+    overlap="none",
+    initializer="lecun_uniform",
 ):
     """Query and candidate each read under their own and the partner's temporal gates.
 
@@ -39,7 +39,7 @@ def ctrn(
         alignment: which step of the partner a step reads, see `CrossTemporalCell`.
         dense_layers, dense_units, dropout: the head.
         l2: factor of the squared kernels in the loss.
-        overlap: whether four word-overlap features join the head (TrecQA).
+        overlap: the four word-overlap features that join the head, see `parts.overlap_features`.
         initializer: of the convolution kernel.
 
     Returns:

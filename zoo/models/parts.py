@@ -86,10 +86,13 @@ def dense_head(query, candidate, features, *, dense_layers, dense_units, dropout
 
 
 def overlap_features(query, candidate, vocabulary_size, overlap):
-    """The four word-overlap numbers of a pair (Severyn and Moschitti 2015, section 3.4), or None."""
-    if not overlap:
+    """The four word-overlap numbers of a pair (Severyn and Moschitti 2015, section 3.4), or None.
+
+    ``overlap`` is ``"none"``, ``"share"`` or ``"coverage"``, see `OverlapFeatures`.
+    """
+    if overlap == "none":
         return None
-    return OverlapFeatures(vocabulary_size, name="overlap")(query, candidate)
+    return OverlapFeatures(vocabulary_size, coverage=overlap == "coverage", name="overlap")(query, candidate)
 
 
 def encoded_apart(
@@ -105,7 +108,7 @@ def encoded_apart(
     dense_units=128,
     dropout=0.5,
     l2=4e-6,
-    overlap=False,
+    overlap="none",
 ):
     """A model that encodes query and candidate apart with one shared encoder, under the dense head.
 
@@ -117,7 +120,7 @@ def encoded_apart(
         name: the model's name.
         trainable_embeddings, projection, projection_activation, word_dropout: as in `word_vectors`.
         dense_layers, dense_units, dropout, l2: as in `dense_head`.
-        overlap: whether four word-overlap features join the head.
+        overlap: the four word-overlap features that join the head, see `overlap_features`.
 
     Returns:
         A model from ``{"query": [B, T], "candidate": [B, L, T]}`` to scores ``[B, L]``, the log-odds of a match.

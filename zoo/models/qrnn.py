@@ -7,7 +7,7 @@ from layers.quasi_recurrent import QuasiRecurrent
 from zoo.models import parts
 
 
-def qrnn(embeddings, *, filters=512, kernel_size=2, initializer="glorot_uniform", l2=4e-6, **settings):
+def qrnn(embeddings, *, filters=512, kernel_size=2, initializer="lecun_uniform", l2=4e-6, **settings):
     """Each side is read by one quasi-recurrent layer and averaged over time.
 
     Args:

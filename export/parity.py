@@ -30,8 +30,8 @@ class Parity(NamedTuple):
 
     Attributes:
         num_pairs: pairs of texts.
-        largest_difference: of two scores of one pair, alone, in a batch or in a list.
-        tolerance: what was allowed, relative for scores beyond 1.
+        largest_difference: of two values of one output for one pair, alone, in a batch or in a list.
+        tolerance: what was allowed, relative for values beyond 1.
     """
 
     num_pairs: int
@@ -42,7 +42,8 @@ class Parity(NamedTuple):
 def check(version_folder: str | Path, run) -> Parity:
     """Scores hard texts through the SavedModel in a fresh process and compares with the run.
 
-    Every pair is scored alone, in one batch with all others, and its candidate in one list below the first
+    All outputs of the run's model are compared, the score and what a dictionary has beside it. Every pair is scored
+    alone, in one batch with all others, and its candidate in one list below the first
     query; a request of no row must give an empty reply.
 
     Args:
@@ -50,8 +51,8 @@ def check(version_folder: str | Path, run) -> Parity:
         run: what `zoo.runs.load` gives.
 
     Raises:
-        ParityError: at the first score that differs or is not finite, with the pair and both scores; and if
-            the fresh process fails, with the end of what it printed.
+        ParityError: at the first value that differs or is not finite, with the pair and both values; for an
+            output that is not there; and if the fresh process fails, with the end of what it printed.
     """
     pairs = [*own_pairs(run), *HOSTILE]
     ranked = [(pairs[0][0], candidate) for _, candidate in pairs]
@@ -65,21 +66,31 @@ def check(version_folder: str | Path, run) -> Parity:
         replies = pool.submit(
             _in_fresh_process, Path(version_folder).resolve(), requests, run.fields, with_tensorflow_text
         )
-        scores = run.score([(query,) * width for query, _ in flat], [(other,) * width for _, other in flat])
+        expected = run.outputs([(query,) * width for query, _ in flat], [(other,) * width for _, other in flat])
         received = replies.result()
-    expected = np.split(np.asarray(scores, "float32"), np.cumsum([len(request) for request in requests])[:-1])
+    ends = np.cumsum([len(request) for request in requests])[:-1]
     largest = 0.0
-    for request, ours, theirs in zip(requests, expected, received, strict=True):
-        for pair, run_score, score in zip(request, ours, theirs, strict=True):
-            difference = abs(float(run_score) - score)
-            if not difference <= TOLERANCE * max(1.0, abs(float(run_score))):
-                raise ParityError(
-                    "The SavedModel must score as the run does, with finite numbers. "
-                    f"Received: query={_short(pair[0])}, candidate={_short(pair[1])}, "
-                    f"run={float(run_score)!r}, saved_model={score!r}, in a request of {len(request)}"
-                )
-            largest = max(largest, difference)
+    for name, values in expected.items():
+        for request, ours, reply in zip(requests, np.split(values, ends), received, strict=True):
+            if name not in reply:
+                raise ParityError(f"The SavedModel must give {name!r}. Received: {sorted(reply)}")
+            theirs = np.asarray(reply[name], "float32").reshape(ours.shape)
+            largest = max(largest, _largest_difference(name, request, ours, theirs))
     return Parity(len(pairs), largest, TOLERANCE)
+
+
+def _largest_difference(name, request, ours, theirs):
+    largest = 0.0
+    for pair, own, other in zip(request, ours, theirs, strict=True):
+        difference = np.abs(own - other)
+        if not (difference <= TOLERANCE * np.maximum(1.0, np.abs(own))).all():
+            raise ParityError(
+                "The SavedModel must score as the run does, with finite numbers. "
+                f"Received: query={_short(pair[0])}, candidate={_short(pair[1])}, output={name!r}, "
+                f"run={own.tolist()!r}, saved_model={other.tolist()!r}, in a request of {len(request)}"
+            )
+        largest = max(largest, float(difference.max()))
+    return largest
 
 
 def _in_fresh_process(folder, requests, fields, with_tensorflow_text):
@@ -135,7 +146,7 @@ def _answer(folder, asked, answered, with_tensorflow_text):
         for columns in json.load(file):
             inputs = {name: [base64.b64decode(text) for text in texts] for name, texts in columns.items()}
             outputs = score(**{name: tf.constant(texts, tf.string) for name, texts in inputs.items()})
-            replies.append(outputs["score"].numpy().tolist())
+            replies.append({name: output.numpy().tolist() for name, output in outputs.items()})
     with open(answered, "w") as file:
         json.dump(replies, file)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from zoo.batches import Batches, Negatives, TokenIds, encode_split, score_split
+from zoo.batches import Batches, Negatives, TokenIds, encode_split, joined, predict_split, score_split
 from zoo.data import Group
 from zoo.text import TextEncoder
 
@@ -185,3 +185,38 @@ def test_a_model_may_give_more_than_a_score(split):
         {"query": query, "candidate": candidate}, ops.sum(candidate, axis=-1) + ops.sum(query, axis=-1, keepdims=True)
     )
     np.testing.assert_array_equal(score_split(with_class(model), split), score_split(model, split))
+
+
+def test_outputs_by_name_are_in_the_order_of_the_file(split):
+    query, candidate = keras.Input((None,), name="query"), keras.Input((None, None), name="candidate")
+    score = ops.sum(candidate, axis=-1) + ops.sum(query, axis=-1, keepdims=True)
+    model = keras.Model(
+        {"query": query, "candidate": candidate}, {"score": score, "two": ops.stack([score, -score], axis=-1)}
+    )
+    outputs = predict_split(model, split, batch_size=2)
+    expected = [sum(group_query) + sum(text) for group_query, text in texts_of_pairs(split)]
+    np.testing.assert_allclose(outputs["score"], expected)
+    np.testing.assert_allclose(outputs["two"], np.stack([expected, np.negative(expected)], axis=-1))
+
+
+def texts_of_pairs(split):
+    def text(ids, number):
+        return ids["text"].flat[ids["text"].offsets[number] : ids["text"].offsets[number + 1]].tolist()
+
+    for pair, group in enumerate(split.group_of_pair):
+        yield (
+            text(split.query_ids, split.query_of_group[group]),
+            text(split.candidate_ids, split.candidate_of_pair[pair]),
+        )
+
+
+def test_joined_splits_are_one_after_the_other(split):
+    encoder = TextEncoder(["a", "b", "c"], "word", oov_buckets=1)
+    other = encode_split(GROUPS[1:], encoder, ("text",), 8, 3)
+    both = joined([split, other, split])
+    assert list(texts_of_pairs(both)) == [*texts_of_pairs(split), *texts_of_pairs(other), *texts_of_pairs(split)]
+    np.testing.assert_array_equal(both.labels, np.concatenate([split.labels, other.labels, split.labels]))
+    np.testing.assert_array_equal(np.diff(both.group_offsets), [3, 1, 5, 1, 5, 3, 1, 5])
+    assert joined([split]) is split
+    each = [*pairs_of(Batches(split, 2)), *pairs_of(Batches(other, 2)), *pairs_of(Batches(split, 2))]
+    assert sorted(pairs_of(Batches(both, 2, 3))) == sorted(each)

@@ -300,7 +300,7 @@ def test_differing_score_fails_and_leaves_nothing(exported, tmp_path, monkeypatc
     def wrong(folder, requests, fields, with_tensorflow_text):
         run_scores = [exported.run.score([(as_text(q),)], [(as_text(c),)])[0] for q, c in PAIRS]
         scores = iter([*run_scores[:2], run_scores[2] + shift])
-        return [[float(next(scores, 0.0)) for _ in request] for request in requests]
+        return [{"score": [float(next(scores, 0.0)) for _ in request]} for request in requests]
 
     monkeypatch.setattr(parity, "_in_fresh_process", wrong)
     monkeypatch.setattr(saved_model, "save", copy_of(exported))
@@ -308,6 +308,27 @@ def test_differing_score_fails_and_leaves_nothing(exported, tmp_path, monkeypatc
     with pytest.raises(ParityError, match="Received: query='what is this .*, candidate='a word', run=") as caught:
         saved_model.export(exported.run, destination)
     assert "saved_model=" in str(caught.value) and not destination.exists()
+
+
+def test_differing_further_output_fails(monkeypatch, tmp_path):
+    expected = {"score": np.zeros(50, "float32"), "weights": np.ones((50, 2), "float32")}
+
+    def outputs(queries, candidates):
+        return {name: np.resize(values, (len(queries), *values.shape[1:])) for name, values in expected.items()}
+
+    def replies(folder, requests, fields, with_tensorflow_text):
+        return [{"score": [0.0] * len(request)} | further(len(request)) for request in requests]
+
+    run = stand_in(None, outputs=outputs, folder=tmp_path)
+    monkeypatch.setattr(parity, "_in_fresh_process", replies)
+    further = lambda size: {"weights": [[1.0, 1.0]] * size, "probability": [0.5] * size}  # noqa: E731
+    assert parity.check("", run).largest_difference == 0
+    further = lambda size: {"weights": [[1.0, 1.1]] * size}  # noqa: E731
+    with pytest.raises(ParityError, match=r"output='weights', run=\[1.0, 1.0\], saved_model=\[1.0, 1.1"):
+        parity.check("", run)
+    further = lambda size: {}  # noqa: E731
+    with pytest.raises(ParityError, match=r"must give 'weights'. Received: \['score'\]"):
+        parity.check("", run)
 
 
 def test_failing_fresh_process_is_reported(exported, monkeypatch, tmp_path):
@@ -358,8 +379,9 @@ def test_without_a_binary_task_there_is_no_label_and_without_an_encoder_no_encod
     assert sorted(outputs) == ["score"] and outputs["score"].tolist() == [1.0]
 
 
-def stand_in(model, fields=("text",), words=WORDS, tokenizer="word"):
+def stand_in(model, fields=("text",), words=WORDS, tokenizer="word", **attributes):
     return SimpleNamespace(
+        **attributes,
         model=model,
         text_encoder=TextEncoder(words, oov_buckets=OOV_BUCKETS, tokenizer=tokenizer),
         fields=fields,

@@ -23,6 +23,32 @@ def test_any_leading_axes():
     np.testing.assert_allclose(listed.reshape(8, 3), layer(IDS.reshape(8, 5)), atol=1e-6)
 
 
+def test_several_inputs_are_encoded_in_one_call():
+    calls = []
+
+    class Count(keras.layers.Layer):
+        def call(self, ids):
+            calls.append(ids.shape)
+            real = keras.ops.cast(ids > 0, "int32")
+            return keras.ops.stack([keras.ops.sum(real, axis=-1), keras.ops.sum(ids, axis=-1)], axis=-1)
+
+        def compute_output_shape(self, ids_shape):
+            return (ids_shape[0], 2)
+
+    layer = ListWise(Count())
+    inputs = [IDS[:, 0, :3], IDS]
+    outputs = layer(inputs)
+    assert calls == [(10, 5)]
+    assert layer.compute_output_shape([(2, 3), (2, 4, 5)]) == [(2, 2), (2, 4, 2)]
+    for output, ids in zip(outputs, inputs, strict=True):
+        np.testing.assert_allclose(output, layer(ids))
+    several = [keras.Input(shape, dtype="int32") for shape in [(None,), (None, None)]]
+    model = keras.Model(several, layer(several))
+    shorter = [IDS[:, 0], IDS[:, :, :2]]
+    for output, ids in zip(model(shorter), shorter, strict=True):
+        np.testing.assert_allclose(output, layer(ids))
+
+
 def test_keras_file(tmp_path):
     ids = keras.Input((None, None), dtype="int32")
     model = keras.Model(ids, encoder()(ids))

@@ -205,3 +205,60 @@ def test_refuses_shapes_that_would_broadcast(name, labels, scores):
 def test_hinge_refuses_a_margin_below_zero(margin):
     with pytest.raises(ValueError, match=rf"at least 0. Received: margin={margin}"):
         losses.pairwise_hinge(margin)
+
+
+def on_a_scale():
+    """Labels from 1 to 5 with padding, and scores."""
+    random = np.random.default_rng(3)
+    labels = np.round(random.uniform(1, 5, (4, 3)), 1).astype("float32")
+    labels[0, 0], labels[1, 1:], labels[3] = 5.0, -1, -1
+    return labels, random.uniform(1, 5, (4, 3)).astype("float32")
+
+
+def test_squared_error_is_the_mean_over_real_pairs():
+    labels, scores = on_a_scale()
+    terms = [((y - s) / 4) ** 2 for y, s in zip(labels.ravel(), scores.ravel(), strict=True) if y >= 0]
+    assert len(terms) == 7
+    value, gradient = value_and_gradient(losses.SquaredError(4.0), labels, scores)
+    np.testing.assert_allclose(value, np.mean(terms), rtol=1e-6)
+    assert not gradient[labels < 0].any()
+    wider = np.pad(labels, ((0, 2), (0, 1)), constant_values=-1)
+    padded, _ = value_and_gradient(losses.SquaredError(4.0), wider, np.pad(scores, ((0, 2), (0, 1))))
+    np.testing.assert_allclose(padded, value, rtol=1e-6)
+
+
+def test_neighbour_divergence_is_the_divergence_from_two_numbers():
+    labels, _ = on_a_scale()
+    logits = np.random.default_rng(4).normal(size=(*labels.shape, 5)).astype("float32")
+    log_probabilities = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    terms = []
+    for y, row in zip(labels.ravel(), log_probabilities.reshape(-1, 5).astype("float64"), strict=True):
+        if y < 0:
+            continue
+        target = np.zeros(5)
+        below = int(np.floor(y))
+        target[below - 1] += below + 1 - y
+        if y > below:
+            target[below] += y - below
+        terms.append(sum(t * (np.log(t) - row[i]) for i, t in enumerate(target) if t > 0))
+    value, gradient = value_and_gradient(losses.NeighbourDivergence(5.0), labels, log_probabilities)
+    np.testing.assert_allclose(value, np.mean(terms), rtol=1e-5)
+    assert np.isfinite(gradient).all() and not gradient[labels < 0].any()
+    six = np.full((1, 1, 6), np.log(1 / 6), "float32")
+    zero, _ = value_and_gradient(losses.NeighbourDivergence(5.0), np.zeros((1, 1), "float32"), six)
+    np.testing.assert_allclose(zero, np.log(6), rtol=1e-5)  # a scale from 0
+
+
+@pytest.mark.parametrize("loss", [losses.SquaredError(2.0), losses.NeighbourDivergence(4.0)])
+def test_losses_of_values_come_back_from_their_configuration(loss):
+    again = keras.saving.deserialize_keras_object(json.loads(json.dumps(keras.saving.serialize_keras_object(loss))))
+    assert type(again) is type(loss) and again.get_config() == loss.get_config()
+
+
+def test_losses_of_values_refuse_what_they_cannot_use():
+    with pytest.raises(ValueError, match="Received: span=0"):
+        losses.SquaredError(0)
+    with pytest.raises(ValueError, match=r"Received: shape=\(2, 3\)"):
+        losses.NeighbourDivergence()(np.ones((2, 3), "float32"), np.ones((2, 3), "float32"))
+    with pytest.raises(ValueError, match="Received: y_true.shape="):
+        losses.SquaredError()(np.ones((2, 3), "float32"), np.ones((2, 4), "float32"))

@@ -70,6 +70,11 @@ class EncodedSplit:
         return np.repeat(np.arange(len(self.query_of_group)), np.diff(self.group_offsets))
 
     @property
+    def num_queries(self) -> int:
+        """Number of distinct query texts."""
+        return len(next(iter(self.query_ids.values())).offsets) - 1
+
+    @property
     def num_candidates(self) -> int:
         """Number of distinct candidate texts."""
         return len(next(iter(self.candidate_ids.values())).offsets) - 1
@@ -284,19 +289,49 @@ def _draw_from_corpus(split, count, positive, group, random):
     return np.where(wrong, -1, drawn)  # a query to which nearly all of the corpus is relevant
 
 
-def score_split(model, split: EncodedSplit, batch_size: int = 256) -> np.ndarray:
-    """Scores every pair of a split: ``[pairs]`` float32, in the order of the file.
+def joined(splits: list[EncodedSplit]) -> EncodedSplit:
+    """Several splits as one, one after the other."""
+    first, *others = splits
+    for other in others:
+        first = EncodedSplit(
+            query_ids={name: _joined_ids(ids, other.query_ids[name]) for name, ids in first.query_ids.items()},
+            candidate_ids={
+                name: _joined_ids(ids, other.candidate_ids[name]) for name, ids in first.candidate_ids.items()
+            },
+            query_of_group=np.concatenate([first.query_of_group, other.query_of_group + first.num_queries]),
+            candidate_of_pair=np.concatenate([first.candidate_of_pair, other.candidate_of_pair + first.num_candidates]),
+            labels=np.concatenate([first.labels, other.labels]),
+            group_offsets=np.concatenate([first.group_offsets, other.group_offsets[1:] + len(first.labels)]),
+        )
+    return first
 
-    The model gives scores ``[B, L]``, or a dictionary that holds them as ``score``.
+
+def _joined_ids(first, other):
+    return TokenIds(
+        np.concatenate([first.flat, other.flat]), np.concatenate([first.offsets, other.offsets[1:] + len(first.flat)])
+    )
+
+
+def predict_split(model, split: EncodedSplit, batch_size: int = 256) -> dict[str, np.ndarray]:
+    """The model's outputs by name, each ``[pairs, ...]`` float32, in the order of the file.
+
+    The model gives scores ``[B, L]``, which are named ``score``, or a dictionary of outputs ``[B, L, ...]``.
     """
-    if not len(split.labels):
-        return np.zeros(0, "float32")
     # Lists as long as the median group: long pools are cut into several, short ones are padded a little.
     list_size = max(1, int(np.median(np.diff(split.group_offsets))))
     batches = Batches(split, max(1, batch_size // list_size), list_size)
     outputs = model.predict(batches, verbose=0)
-    scores = np.asarray(outputs["score"] if isinstance(outputs, dict) else outputs)[: len(batches.pairs)]
     pairs = batches.pairs[batches.order]
-    result = np.zeros(len(split.labels), "float32")
-    result[pairs[pairs >= 0]] = scores[pairs >= 0]
-    return result
+    results = {}
+    for name, output in (outputs if isinstance(outputs, dict) else {"score": outputs}).items():
+        output = np.asarray(output)[: len(batches.pairs)]
+        results[name] = np.zeros((len(split.labels), *output.shape[2:]), "float32")
+        results[name][pairs[pairs >= 0]] = output[pairs >= 0]
+    return results
+
+
+def score_split(model, split: EncodedSplit, batch_size: int = 256) -> np.ndarray:
+    """Scores every pair of a split: ``[pairs]`` float32, in the order of the file."""
+    if not len(split.labels):
+        return np.zeros(0, "float32")
+    return predict_split(model, split, batch_size)["score"]

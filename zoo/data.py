@@ -42,12 +42,14 @@ class Group(NamedTuple):
         query: the query's fields.
         candidates: one tuple of fields per candidate.
         labels: one number per candidate, none below 0; for ranking, greater than 0 is relevant.
+        judgements: a class per candidate beside its label, as SICK's entailment; empty where the data has none.
     """
 
     id: str
     query: Text
     candidates: tuple[Text, ...]
     labels: tuple[float, ...]
+    judgements: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,11 @@ class Dataset:
     Attributes:
         name: as in the tables, e.g. ``"TrecQA (TRAIN-ALL)"``.
         splits: ``train``, ``dev`` and those that are only scored (``test``, or ``test1`` and ``test2``); the
-            name of a split to pre-train on begins with ``pretrain``.
+            name of a further split to train on begins with ``train``, of one to pre-train on with ``pretrain``.
         convention: how ranking metrics treat ties and queries without a positive.
         metrics: the metrics that are reported, see `zoo.evaluation`; the first one chooses the epoch.
         fields: the names of a text's fields.
+        scale: lowest and highest label, where labels are values on a scale.
         files: the files that were read, for the run's fingerprints.
         notes: what a reader of the figures must know (own split, missing part), one sentence each.
     """
@@ -70,13 +73,14 @@ class Dataset:
     convention: Convention
     metrics: tuple[str, ...]
     fields: tuple[str, ...] = ("text",)
+    scale: tuple[float, float] = (0.0, 1.0)
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def training_splits(self) -> tuple[str, ...]:
         """The splits that models learn from, and whose words are known."""
-        return tuple(name for name in self.splits if name == "train" or name.startswith("pretrain"))
+        return tuple(name for name in self.splits if name.startswith(("train", "pretrain")))
 
     @property
     def scored_splits(self) -> tuple[str, ...]:

@@ -78,12 +78,13 @@ def embedding_matrix(
     seed: int,
     counts: Mapping[str, int] | None = None,
     dimension: int | None = None,
+    random_range: float = RANDOM_RANGE,
 ) -> tuple[np.ndarray, Coverage]:
     """Builds the embedding matrix of a vocabulary from one or more vector files.
 
     Only the vectors of ``words`` are kept in memory, and only their numbers are checked. Of a word that a
     file repeats, the first vector counts. A word that one file has and another lacks gets zeros for the
-    latter. A word that no file has, and each bucket of unknown words, is drawn from U(-0.25, 0.25) by its own
+    latter. A word that no file has, and each bucket of unknown words, is drawn from a uniform distribution by its own
     seed, made of ``seed`` and the word, so that it does not depend on the rest of the vocabulary.
 
     Args:
@@ -93,6 +94,7 @@ def embedding_matrix(
         seed: for the random rows.
         counts: how often each word occurs, for the share of tokens in the report.
         dimension: the numbers of a row (of all files together), where it is known beforehand.
+        random_range: the drawn numbers lie between this and its negative; 0 gives zeros.
 
     Returns:
         float32 [1 + oov_buckets + len(words), E], row 0 zeros, and the `Coverage`.
@@ -123,9 +125,9 @@ def embedding_matrix(
             f"Received: {size} in {', '.join(map(str, paths))}"
         )
     for bucket in range(oov_buckets):
-        matrix[1 + bucket] = _random_vector(f"{seed}\n{bucket}", size)  # no word holds a line break
+        matrix[1 + bucket] = _random_vector(f"{seed}\n{bucket}", size, random_range)  # no word holds a line break
     for index in np.flatnonzero(~known[first:]):
-        matrix[first + index] = _random_vector(f"{seed}\n\n{words[index]}", size)
+        matrix[first + index] = _random_vector(f"{seed}\n\n{words[index]}", size, random_range)
     missing = tuple(word for word, has_vector in zip(words, known[first:], strict=True) if not has_vector)
     token_share = None
     if counts is not None:
@@ -199,10 +201,10 @@ def _numbered(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         raise DataError(path, number + 1, "a whole gzip file", str(error)) from error
 
 
-def _random_vector(key: str, size: int) -> np.ndarray:
-    """Draws from U(-0.25, 0.25); a hash, because a numpy generator for each word takes ten times as long."""
+def _random_vector(key: str, size: int, limit: float) -> np.ndarray:
+    """Draws from U(-limit, limit); a hash, because a numpy generator for each word takes ten times as long."""
     bits = np.frombuffer(hashlib.shake_128(key.encode()).digest(4 * size), "<u4")
-    return ((bits / 2**32 - 0.5) * 2 * RANDOM_RANGE).astype(np.float32)
+    return ((bits / 2**32 - 0.5) * 2 * limit).astype(np.float32)
 
 
 def _is_number(field: bytes) -> bool:

@@ -90,6 +90,70 @@ class PairwiseHinge(keras.losses.Loss):
         return {**super().get_config(), "margin": self.margin}
 
 
+@_register
+class SquaredError(keras.losses.Loss):
+    """Squared error of values on a scale: ``((label - score) / span)^2``, mean over real pairs.
+
+    Args:
+        span: length of the labels' scale, greater than 0; the errors are then those on a scale from 0 to 1.
+
+    Raises:
+        ValueError: for another span, or when labels and scores are not both ``[B, L]``.
+    """
+
+    def __init__(self, span=1.0, name="squared_error", reduction="sum_over_batch_size", dtype=None):
+        if not span > 0:
+            raise ValueError(f"span must be greater than 0. Received: span={span!r}")
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        self.span = span
+
+    def call(self, y_true, y_pred):
+        relevant, other, scores = _parts(y_true, y_pred)
+        real = ops.logical_or(relevant, other)
+        labels = ops.where(real, ops.cast(y_true, scores.dtype), 0.0)
+        return _mean(((labels - scores) / self.span) ** 2, real)
+
+    def get_config(self):
+        return {**super().get_config(), "span": self.span}
+
+
+@_register
+class NeighbourDivergence(keras.losses.Loss):
+    """Divergence of a distribution over the whole numbers of a scale from the two neighbours of the label.
+
+    A label y puts ``ceil(y) - y`` on ``floor(y)`` and the rest on the number above; the loss is the
+    Kullback-Leibler divergence of the prediction from it, mean over real pairs. It takes the logarithms of the
+    probabilities, ``[B, L, C]``, the last one for ``high``.
+
+    Args:
+        high: the scale's highest number.
+
+    Raises:
+        ValueError: when labels are not ``[B, L]`` or predictions not ``[B, L, C]``.
+
+    Reference: Tai et al. 2015, section 4.2 (Eq. 15).
+    """
+
+    def __init__(self, high=5.0, name="neighbour_divergence", reduction="sum_over_batch_size", dtype=None):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        self.high = high
+
+    def call(self, y_true, y_pred):
+        if len(y_pred.shape) != 3:
+            raise ValueError(f"Predictions must have shape [batch, list, classes]. Received: shape={y_pred.shape}")
+        relevant, other, _ = _parts(y_true, y_pred[..., 0])
+        real = ops.logical_or(relevant, other)
+        numbers = self.high - ops.arange(y_pred.shape[-1] - 1, -1, -1, dtype=y_pred.dtype)
+        distance = ops.abs(ops.cast(y_true, y_pred.dtype)[..., None] - numbers)
+        target = ops.relu(1 - distance)
+        entropy = ops.sum(target * ops.log(ops.maximum(target, 1e-30)), axis=-1)
+        divergence = entropy - ops.sum(target * y_pred, axis=-1)
+        return _mean(ops.where(real, divergence, 0.0), real)
+
+    def get_config(self):
+        return {**super().get_config(), "high": self.high}
+
+
 def _parts(y_true, y_pred):
     """Which are relevant, which are real but not relevant, and scores of at least float32, 0 at padding."""
     y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)

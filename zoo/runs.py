@@ -21,7 +21,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from zoo.batches import encode_split, score_split
+from zoo.batches import encode_split, predict_split
 from zoo.data import Dataset, Group, Text
 from zoo.text import TextEncoder, read_vocabulary, write_vocabulary
 
@@ -99,12 +99,16 @@ class Run:
 
     def score(self, queries: list[Text], candidates: list[Text]) -> np.ndarray:
         """Scores pairs of texts: ``[n]`` float32; each text is a tuple of its fields."""
+        return self.outputs(queries, candidates)["score"]
+
+    def outputs(self, queries: list[Text], candidates: list[Text]) -> dict[str, np.ndarray]:
+        """All outputs of the model on pairs of texts, by name: ``[n, ...]`` float32, ``score`` among them."""
         groups = [
             Group(str(number), query, (candidate,), (0.0,))
             for number, (query, candidate) in enumerate(zip(queries, candidates, strict=True))
         ]
         split = encode_split(groups, self.text_encoder, self.fields, self.max_query_length, self.max_candidate_length)
-        return score_split(self.model, split)
+        return predict_split(self.model, split)
 
 
 def load(folder: str | Path) -> Run:

@@ -24,6 +24,7 @@ from typing import NamedTuple
 from zoo.data import Group
 from zoo.datasets import pairs as pairs_file
 from zoo.datasets import qatar_living as qatar_living_files
+from zoo.datasets import sick as sick_files
 from zoo.datasets import trec_qa as trec_qa_files
 from zoo.datasets import yahoo_qa as yahoo_qa_files
 
@@ -33,6 +34,7 @@ NUM_QUESTIONS = {
     "trec_qa": {"train": 1600, "dev": 200, "test": 200},
     "qatar_living": {"train": 1600, "dev": 200, "test": 200},
     "pairs": {"pairs": 3000},
+    "sick": {"train": 2400, "trial": 300, "test": 300},
 }
 TOPICS = Path(__file__).with_name("sample_topics.tsv")
 
@@ -42,6 +44,15 @@ _TYPO = 0.05  # chance that a text has two letters swapped
 # What a wrong answer is about, in percent. Answers to the same need for another thing are few, because a model
 # of two pooled vectors learns needs long before it learns which two names are one thing.
 _WRONG = {"another need": 45, "another thing": 10, "another need and domain": 45}
+# How related two statements are, and what the second says of the first, by what they have in common.
+_RELATED = {
+    "thing and need": (4.6, "entailment"),
+    "thing and need, denied": (3.8, "contradiction"),
+    "thing": (3.1, "neutral"),
+    "need": (2.3, "neutral"),
+    "nothing": (1.3, "neutral"),
+}
+_DENIALS = ("it is not true that", "nobody says :", "never believe that")
 
 
 class About(NamedTuple):
@@ -87,6 +98,14 @@ def pairs(folder: str | Path, seed: int = 0) -> None:
     pairs_file.write(_splits("pairs", (5, 5), (1, 1), seed), folder)
 
 
+def sick(folder: str | Path, seed: int = 0) -> None:
+    """Write pairs of statements as SICK's files: the more of need and thing they share, the more related."""
+    rng = random.Random(seed)
+    grammar = _grammar()
+    drawn = {split: [_statements(rng, grammar) for _ in range(size)] for split, size in NUM_QUESTIONS["sick"].items()}
+    sick_files.write(drawn, folder)
+
+
 def groups(
     num_questions: int,
     num_candidates: tuple[int, int] = (5, 5),
@@ -130,6 +149,24 @@ def _splits(
     sizes = NUM_QUESTIONS[name]
     drawn = iter(groups(sum(sizes.values()), num_candidates, num_positives, seed))
     return {split: [next(drawn) for _ in range(size)] for split, size in sizes.items()}
+
+
+def _statements(rng: random.Random, grammar: Grammar) -> Group:
+    """Two statements, how related they are, and whether the one follows from the other."""
+    common = rng.choice(list(_RELATED))
+    domain = rng.randrange(len(grammar.things))
+    first = About(domain, rng.randrange(len(grammar.things[domain])), rng.randrange(len(grammar.asks)))
+    thing, need = first.thing, first.need
+    if common in ("need", "nothing"):
+        thing = (thing + rng.randrange(1, len(grammar.things[domain]))) % len(grammar.things[domain])
+    if common in ("thing", "nothing"):
+        need = (need + rng.randrange(1, len(grammar.asks))) % len(grammar.asks)
+    texts = [_answer(rng, grammar, about, _slots(rng)) for about in (first, About(domain, thing, need))]
+    if common.endswith("denied"):
+        texts[1] = f"{rng.choice(_DENIALS)} {texts[1]}"
+    related, judgement = _RELATED[common]
+    label = round(min(5.0, max(1.0, rng.gauss(related, 0.2))), 1)
+    return Group("S", (texts[0],), ((texts[1],),), (label,), (judgement,))
 
 
 def _slots(rng: random.Random) -> dict[str, str]:

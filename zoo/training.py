@@ -13,9 +13,9 @@ import keras
 import numpy as np
 
 from zoo import report, runs
-from zoo.batches import Batches, EncodedSplit, Negatives, encode_split, score_split
+from zoo.batches import Batches, EncodedSplit, Negatives, encode_split, joined, score_split
 from zoo.data import Dataset
-from zoo.embeddings import embedding_matrix, read_words
+from zoo.embeddings import RANDOM_RANGE, embedding_matrix, read_words
 from zoo.evaluation import best_threshold, direction, evaluate, is_classification, is_ranking
 from zoo.metrics import count_queries
 from zoo.text import TextEncoder, build_vocabulary
@@ -34,10 +34,14 @@ class Recipe:
         module: the module that registers the model's layers, which a loaded run imports.
         scorer: a scorer of `zoo.lexical`, where there is no ``build``.
         loss, optimizer: functions without arguments that make them.
+        output: the output that the loss sees, of a model that gives a dictionary.
+        train_on: the splits that are trained on, as one; those of them that the data has.
         pretrain: function of (model, encoded data set, `Fit`) that trains the model, or parts of it, on
             something else first.
         finish: function of (trained model, encoded data set) to the model that is scored, saved and exported,
             for instance with a calibration fitted on the training pairs.
+        measure: function of (finished model, encoded data set) to split to further metrics, beside those of the
+            score.
         figures: function of (finished model, encoded data set) to the model's own pictures, title to
             `matplotlib` figure, for the report.
         published: the paper's table: row to metric to value, as fractions.
@@ -51,6 +55,7 @@ class Recipe:
         oov_buckets: rows that words outside of the vocabulary are hashed to.
         max_words: words of the vector files that join the training words in the vocabulary.
         embedding_size: width of the word vectors where no file is given.
+        random_range: words without a vector get numbers up to this, drawn; 0 gives zeros.
         task: ``"binary"``: the score is the log-odds of a match; ``"ranking"``: it orders candidates, and has
             no scale; ``"regression"``: it is a value on the labels' scale.
         fixed: knobs that a search leaves alone.
@@ -66,8 +71,11 @@ class Recipe:
     scorer: object | None = None
     loss: Callable[[], object] | None = None
     optimizer: Callable[[], keras.optimizers.Optimizer] | None = None
+    output: str | None = None
+    train_on: tuple[str, ...] = ("train",)
     pretrain: Callable[[keras.Model, EncodedDataset, Fit], None] | None = None
     finish: Callable[[keras.Model, EncodedDataset], keras.Model] | None = None
+    measure: Callable[[keras.Model, EncodedDataset], dict[str, dict[str, float]]] | None = None
     figures: Callable[[keras.Model, EncodedDataset], dict] | None = None
     published: dict[str, dict[str, float]] = field(default_factory=dict)
     batch_size: int = 64
@@ -81,6 +89,7 @@ class Recipe:
     oov_buckets: int = 64
     max_words: int = 100_000
     embedding_size: int = 100
+    random_range: float = RANDOM_RANGE
     task: str = "binary"
     fixed: tuple[str, ...] = ("model",)
     on_sample: dict = field(default_factory=dict)
@@ -153,7 +162,9 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         words = build_vocabulary(texts, recipe.tokenizer, extra_words=extra) if extra else own_words
         encoder = TextEncoder(words, recipe.tokenizer, recipe.oov_buckets)
     if options.embeddings:
-        embeddings, _ = embedding_matrix(options.embeddings, encoder.words, recipe.oov_buckets, seed)
+        embeddings, _ = embedding_matrix(
+            options.embeddings, encoder.words, recipe.oov_buckets, seed, random_range=recipe.random_range
+        )
         _, coverage = embedding_matrix(options.embeddings, own_words, recipe.oov_buckets, seed)
     else:
         shape = (encoder.vocabulary_size, recipe.embedding_size)
@@ -175,7 +186,7 @@ class _MeasureDev(keras.callbacks.Callback):
         self.measure = measure
 
     def on_epoch_end(self, epoch, logs):
-        for name, value in self.measure(self.model).items():
+        for name, value in self.measure().items():
             logs[f"dev_{name}"] = value
 
 
@@ -240,6 +251,9 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
         if is_ranking(dataset):
             labels = [np.array(group.labels) for group in dataset.splits[split]]
             metrics[split] |= count_queries(labels, dataset.convention)
+    if recipe.measure and model is not None:
+        for split, found in recipe.measure(model, encoded).items():
+            metrics[split] |= found
     figures = recipe.figures(model, encoded) if recipe.figures and model is not None else {}
     run = runs.write(
         folder,
@@ -289,9 +303,10 @@ def _fit(recipe, folder, encoded, options, seed, record):
 
     history, found = fit(
         model,
-        fit.batches(encoded.splits["train"]),
+        fit.batches(joined([encoded.splits[name] for name in recipe.train_on if name in encoded.splits])),
         loss=recipe.loss,
         optimizer=recipe.optimizer,
+        output=recipe.output,
         epochs=recipe.epochs,
         patience=recipe.patience,
         measure=measure_dev,
@@ -360,6 +375,7 @@ class Fit:
         loss: Callable[[], object],
         optimizer: Callable[[], keras.optimizers.Optimizer],
         epochs: int,
+        output: str | None = None,
         patience: int | None = None,
         measure: Callable[[keras.Model], dict[str, float]] | None = None,
         metric: str | None = None,
@@ -372,6 +388,7 @@ class Fit:
             batches: of ``(inputs, labels)``.
             loss, optimizer: functions without arguments that make them.
             epochs: at most this many.
+            output: the output that the loss sees, of a model that gives a dictionary.
             patience: epochs without a better metric before training ends; None trains all of them.
             measure: function of the model to metrics of dev, called after each epoch; the logs name each with
                 ``dev_`` before it. A FloatingPointError ends the training.
@@ -388,8 +405,9 @@ class Fit:
         """
         options = self.options
         with options.strategy.scope() if options.strategy else contextlib.nullcontext():
+            fitted = keras.Model(model.input, model.output[output]) if output else model
             # No XLA: it would compile anew for each length of a batch.
-            model.compile(optimizer=optimizer(), loss=loss(), jit_compile=False)
+            fitted.compile(optimizer=optimizer(), loss=loss(), jit_compile=False)
         progress = _Progress(label, epochs, options.say if not options.bar else lambda line: None)
         best = keras.callbacks.EarlyStopping(
             monitor=f"dev_{metric}" if metric else "loss",
@@ -399,11 +417,11 @@ class Fit:
         )
         # Held by hand, so that an interrupted fit still has it.
         history = keras.callbacks.History()
-        measured = [_MeasureDev(measure)] if measure else []
+        measured = [_MeasureDev(lambda: measure(model))] if measure else []
         board = keras.callbacks.TensorBoard(self.folder / "tensorboard" / label, write_graph=False)
         found = {}
         try:
-            model.fit(
+            fitted.fit(
                 batches,
                 epochs=epochs,
                 callbacks=[*measured, progress, best, board, history],
@@ -421,7 +439,7 @@ class Fit:
                 raise
             options.say(f"{'diverged' if diverged else 'interrupted'}: the best epoch so far is kept")
             found["diverged" if diverged else "interrupted"] = True
-            model.set_weights(best.best_weights)
+            fitted.set_weights(best.best_weights)
         rows = [
             {"epoch": epoch + 1, "seconds": round(seconds, 2)}
             | {name: float(values[index]) for name, values in history.history.items()}

@@ -1,0 +1,165 @@
+"""The pictures of the MaLSTM paper, of a trained model: its examples, single units, themes, nearest sentences."""
+
+import numpy as np
+
+TABLE_1 = (  # two sentences, the people's judgement, the paper's
+    ("A little girl is looking at a woman in costume.", "A young girl is looking at a woman in costume.", 4.7, 4.8),
+    ("A person is performing tricks on a motorcycle.", "The performer is tricking a person on a motorcycle.", 2.6, 2.9),
+    ("Someone is pouring ingredients into a pot.", "A man is removing vegetables from a pot.", 2.4, 2.5),
+    ("Nobody is pouring ingredients into a pot.", "Someone is pouring ingredients into a pot.", 3.5, 3.7),
+)
+TABLE_3 = {  # sentence to those that a Tree-LSTM finds nearest, with its score and that of MaLSTM
+    "a woman is slicing potatoes": (
+        ("a woman is cutting potatoes", 4.82, 4.87),
+        ("potatoes are being sliced by a woman", 4.70, 4.38),
+        ("tofu is being sliced by a woman", 4.39, 3.51),
+    ),
+    "a boy is waving at some young runners from the ocean": (
+        ("a group of men is playing with a ball on the beach", 3.79, 3.13),
+        ("a young boy wearing a red swimsuit is jumping out of a blue kiddies pool", 3.37, 3.48),
+        ("the man is tossing a kid into the swimming pool that is near the ocean", 3.19, 2.26),
+    ),
+    "two men are playing guitar": (
+        ("the man is singing and playing the guitar", 4.08, 3.53),
+        ("the man is opening the guitar for donations and plays with the case", 4.01, 2.30),
+        ("two men are dancing and singing in front of a crowd", 4.00, 2.33),
+    ),
+}
+THEMES = {  # Figure 3; the words are ours
+    "animals": "dog dogs cat cats kitten monkey panda lemur animal puppy horse elephant lion tiger squirrel hamster",
+    "cooking": "slicing cutting cooking frying potato potatoes onion tomato vegetables pan pot butter egg eggs recipe",
+    "music": "guitar piano flute drums singing violin keyboard music trumpet",
+    "water": "water ocean pool swimming beach sea lake river surfing wave boat",
+    "violence": "gun shooting knife fighting pistol sword silencer weapon rifle",
+    "sport": "soccer football basketball tennis baseball bike bicycle skateboard race ball",
+}
+_NEGATIONS = {"no", "not", "nobody", "n't", "isn't", "aren't"}
+_QUERIES = ("a woman is slicing potatoes", "two men are playing guitar", "the dog is running through the water")
+
+
+def figures(model, encoded):
+    """Title to figure."""
+    split = encoded.dataset.scored_splits[-1]
+    groups = encoded.dataset.splits[split]
+    texts = list(dict.fromkeys(text for group in groups for (text,) in (group.query, *group.candidates)))[:10_000]
+    vectors = _encode(model, encoded, texts)
+    return {
+        "Sentence pairs of the paper's Table 1": _table_1(model, encoded),
+        "Sentence pairs of the paper's Table 3": _table_3(model, encoded),
+        "Single units over sentences (Figure 2)": _units(texts, vectors),
+        "Sentences on two principal components (Figure 3)": _themes(texts, vectors),
+        "Nearest sentences": _nearest(model, encoded, texts, vectors),
+    }
+
+
+def _encode(model, encoded, texts):
+    ids = encoded.encoder(texts, 50)["ids"]
+    return np.concatenate([np.asarray(model.get_layer("encoder")(part)) for part in np.split(ids, _cuts(len(texts)))])
+
+
+def _cuts(size, block=1024):
+    return range(block, size, block)
+
+
+def score(model, encoded, pairs):
+    """The model's score of pairs of sentences."""
+    query = np.asarray(encoded.encoder([first for first, *_ in pairs], 50)["ids"])
+    candidate = np.asarray(encoded.encoder([second for _, second, *_ in pairs], 50)["ids"])
+    outputs = model({"query": query, "candidate": candidate[:, None]})
+    return np.asarray(outputs["score"] if isinstance(outputs, dict) else outputs)[:, 0]
+
+
+def _figure(width, height):
+    from matplotlib.figure import Figure  # slow to import, and only needed here
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _as_table(header, rows, widths):
+    figure = _figure(11, 0.5 + 0.3 * len(rows))
+    axes = figure.subplots()
+    axes.axis("off")
+    table = axes.table(rows, colLabels=header, colWidths=widths, cellLoc="left", loc="center")
+    table.auto_set_font_size(False)
+    table.set_fontsize(8)
+    return figure
+
+
+def _table_1(model, encoded):
+    scores = score(model, encoded, TABLE_1)
+    rows = [
+        [first, second, f"{gold:.1f}", f"{paper:.1f}", f"{ours:.1f}"]
+        for (first, second, gold, paper), ours in zip(TABLE_1, scores, strict=True)
+    ]
+    return _as_table(["", "", "people", "the paper", "here"], rows, [0.38, 0.38, 0.08, 0.08, 0.08])
+
+
+def _table_3(model, encoded):
+    pairs = [(query, *other) for query, others in TABLE_3.items() for other in others]
+    rows = [
+        [query, other, f"{tree:.2f}", f"{paper:.2f}", f"{ours:.2f}"]
+        for (query, other, tree, paper), ours in zip(pairs, score(model, encoded, pairs), strict=True)
+    ]
+    return _as_table(["", "", "Tree-LSTM", "the paper", "here"], rows, [0.35, 0.41, 0.08, 0.08, 0.08])
+
+
+def _units(texts, vectors, count=3, shown=12):
+    """The unit that tells negation best, and the two of widest spread among the others."""
+    negated = np.array([bool(_NEGATIONS & set(text.lower().replace("n't", " n't").split())) for text in texts])
+    spread = vectors.std(axis=0)
+    if negated.any() and not negated.all():
+        gap = np.abs(vectors[negated].mean(axis=0) - vectors[~negated].mean(axis=0)) / np.maximum(spread, 1e-6)
+        first = int(np.argmax(gap))
+    else:
+        first = int(np.argmax(spread))
+    others = [unit for unit in np.argsort(-spread) if unit != first][: count - 1]
+    figure = _figure(11, 3.2 * count)
+    for axes, unit in zip(figure.subplots(count, 1), [first, *others], strict=True):
+        values = vectors[:, unit]
+        order = np.argsort(values)
+        chosen = order[np.linspace(0, len(order) - 1, shown).astype(int)]
+        axes.hist([values[~negated], values[negated]], bins=60, stacked=True, label=["other", "with a negation"])
+        for place, index in enumerate(chosen):
+            axes.annotate(
+                texts[index][:70],
+                (values[index], 0),
+                xytext=(1.01, 1 - (place + 0.5) / shown),
+                textcoords="axes fraction",
+                fontsize=6,
+                va="center",
+                arrowprops={"arrowstyle": "-", "lw": 0.2, "color": "grey"},
+            )
+        axes.set(title=f"unit {unit}", ylabel="sentences")
+        axes.legend(fontsize=7)
+    return figure
+
+
+def _themes(texts, vectors):
+    from sklearn.decomposition import PCA
+
+    # Whiter than the space is, two units may be all that there are.
+    flat = PCA(2).fit_transform(vectors) if min(vectors.shape) > 1 else np.zeros((len(texts), 2))
+    figure = _figure(9, 6)
+    axes = figure.subplots()
+    words = [set(text.lower().split()) for text in texts]
+    found = np.zeros(len(texts), bool)
+    members = {}
+    for theme, keys in THEMES.items():
+        members[theme] = np.array([bool(set(keys.split()) & own) for own in words]) & ~found
+        found |= members[theme]
+    axes.scatter(*flat[~found].T, s=3, color="lightgrey", label="other")
+    for theme, inside in members.items():
+        axes.scatter(*flat[inside].T, s=6, label=theme)
+    axes.legend(markerscale=3)
+    axes.set(xlabel="first component", ylabel="second component")
+    return figure
+
+
+def _nearest(model, encoded, texts, vectors, count=5):
+    rows = []
+    for query, vector in zip(_QUERIES, _encode(model, encoded, list(_QUERIES)), strict=True):
+        distance = np.abs(vectors - vector).sum(axis=1)
+        near = [index for index in np.argsort(distance) if texts[index].lower().rstrip(" .") != query][:count]
+        scores = score(model, encoded, [(query, texts[index]) for index in near])
+        rows += [[query, texts[index], f"{own:.2f}"] for index, own in zip(near, scores, strict=True)]
+    return _as_table(["sentence", "near by Manhattan distance", "score"], rows, [0.4, 0.5, 0.1])

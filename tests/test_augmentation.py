@@ -1,0 +1,114 @@
+"""Synonyms keep the form of the word; new pairs are new, changed on both sides, and the same for a seed."""
+
+import builtins
+import tarfile
+
+import pytest
+
+from tests.data_checks import real_data, refused
+from zoo import augmentation
+from zoo.augmentation import augment, wordnet_synonyms, words_of
+from zoo.data import Group
+from zoo.splits import normalise
+
+SYNONYMS = {"dog": ("hound", "mutt"), "man": ("guy",), "big": ("large", "huge", "great")}
+GROUPS = [
+    Group("1", ("A big dog runs.",), (("The man has a DOG",),), (3.5,), ("neutral",)),
+    Group("2", ("A big man",), (("one big dog",),), (2.0,), ("contradiction",)),
+    Group("3", ("Nobody runs",), (("the dog sleeps",),), (1.0,), ("neutral",)),
+]
+
+
+def test_new_pairs_keep_label_and_judgement():
+    made = augment(GROUPS, SYNONYMS, 10, seed=1)
+    assert 5 < len(made) <= 10
+    known = {frozenset((normalise(g.query), normalise(g.candidates[0]))) for g in GROUPS}
+    for group in made:
+        (origin,) = [one for one in GROUPS if one.id == group.id.split("-")[0]]
+        assert (group.labels, group.judgements) == (origin.labels, origin.judgements)
+        assert normalise(group.query) != normalise(origin.query)
+        assert normalise(group.candidates[0]) != normalise(origin.candidates[0])
+        pair = frozenset((normalise(group.query), normalise(group.candidates[0])))
+        assert pair not in known
+        known.add(pair)
+    assert len({group.id for group in made}) == len(made)
+    assert not any(group.id.startswith("3-") for group in made)  # one side has no word to replace
+
+
+def test_seed_count_and_end():
+    assert augment(GROUPS, SYNONYMS, 5, seed=1) == augment(GROUPS, SYNONYMS, 10, seed=1)[:5]
+    assert augment(GROUPS, SYNONYMS, 10, seed=1) != augment(GROUPS, SYNONYMS, 10, seed=2)
+    assert augment(GROUPS, SYNONYMS, 0) == augment(GROUPS, {}, 9) == []
+    assert len(augment(GROUPS, SYNONYMS, 10_000)) < 30
+
+
+def test_words_are_found_as_they_are_replaced():
+    assert words_of(GROUPS[:1]) == ["a", "big", "dog", "has", "man", "runs", "the"]
+    (made,) = augment([GROUPS[0]], SYNONYMS, 1, share=1.0)
+    assert made.query[0].endswith(" runs.") and made.candidates[0][0].startswith("the guy has a ")
+
+
+@pytest.mark.parametrize(
+    "word, ending, forms",
+    [
+        ("hound", "s", {"hounds"}),
+        ("box", "s", {"boxes"}),
+        ("lady", "s", {"ladies"}),
+        ("boy", "s", {"boys"}),
+        ("slice", "ing", {"slicing"}),
+        ("slice", "ed", {"sliced"}),
+        ("carry", "ed", {"carried"}),
+        ("cut", "ing", {"cutting", "cuting"}),
+        ("guy", "", {"guy"}),
+        ("guy", "er", set()),
+    ],
+)
+def test_endings(word, ending, forms):
+    assert augmentation._with_ending(word, ending) == forms
+
+
+@pytest.fixture(scope="module")
+def wordnet():
+    pytest.importorskip("nltk")
+    return real_data("wordnet") / "wordnet-3.0-nltk.tar.gz"
+
+
+def test_wordnet(wordnet, tmp_path):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text(
+        "cutting 1 0\nslicing 0.9 0.1\nautomobile 1 0\ncar 0.8 0.2\nmachine 0 1\nautomobiles 1 1\ncars 1 1\n"
+    )
+    found = wordnet_synonyms(["car", "cars", "the", "zzzz", "boys"], wordnet, (vectors,))
+    assert found == {"car": ("automobile",), "cars": ("automobiles",)}
+    without = wordnet_synonyms(["car", "quickly"], wordnet)
+    assert {"auto", "automobile", "machine"} <= set(without["car"])
+
+
+def test_folders_of_wordnet(wordnet, tmp_path):
+    with tarfile.open(wordnet) as archive:
+        archive.extractall(tmp_path, filter="data")
+    for folder in (tmp_path, tmp_path / "corpora" / "wordnet"):
+        assert "automobile" in wordnet_synonyms(["car"], folder)["car"]
+
+
+def test_faults_of_wordnet(tmp_path):
+    pytest.importorskip("nltk")
+    with refused(tmp_path, None, "index.noun", received="no such file"):
+        wordnet_synonyms(["dog"], tmp_path)
+    broken = tmp_path / "wordnet.tar.gz"
+    broken.write_bytes(b"not an archive")
+    with refused(broken, None, "a whole tar archive", received="not"):
+        wordnet_synonyms(["dog"], broken)
+
+
+def test_without_nltk_the_extra_is_named(tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *arguments, **keywords):
+        if name.startswith("nltk"):
+            raise ImportError(name)
+        return real(name, *arguments, **keywords)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"pairzoo\[wordnet\]"):
+        wordnet_synonyms(["dog"], tmp_path)

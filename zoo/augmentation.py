@@ -1,0 +1,179 @@
+"""More training pairs by a thesaurus: words are replaced by their synonyms, and the label is kept.
+
+Synonyms are those of WordNet (Miller 1995), in the form of the word that they replace: a plural for a plural,
+"slicing" for "cutting".
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import tarfile
+import tempfile
+import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from zoo.data import DataError, Group
+from zoo.embeddings import embedding_matrix
+from zoo.splits import SEED, normalise
+
+_WORD = re.compile(r"[a-z]+")
+_PASSES = 10
+_ENDINGS = ("ing", "ed", "s")
+_VOWELS = "aeiou"
+
+
+def augment(
+    groups: list[Group], synonyms: Mapping[str, tuple[str, ...]], count: int, share: float = 0.5, seed: int = SEED
+) -> list[Group]:
+    """New pairs, each made of one of the pairs given.
+
+    In a pass over the pairs each word that has synonyms is replaced with a chance of ``share``. What comes out is
+    kept if both texts have changed and the pair is new, in either order.
+
+    Args:
+        groups: pairs, that is, groups of one candidate and texts of one field.
+        synonyms: word to its synonyms.
+        count: how many are made at most; there are fewer where ten passes do not find as many.
+        share: the chance.
+        seed: of the draws; not the run's seed.
+    """
+    draw = random.Random(seed)
+    known = {frozenset((normalise(group.query), normalise(group.candidates[0]))) for group in groups}
+    made = []
+    for number in range(1, _PASSES + 1):
+        for group in draw.sample(groups, len(groups)):
+            if len(made) >= count:
+                return made
+            query, candidate = (_replaced(text, synonyms, share, draw) for (text,) in (group.query, *group.candidates))
+            pair = frozenset((normalise((query,)), normalise((candidate,))))
+            changed = normalise((query,)) != normalise(group.query) and normalise((candidate,)) != normalise(
+                group.candidates[0]
+            )
+            if changed and pair not in known:
+                known.add(pair)
+                made.append(group._replace(id=f"{group.id}-{number}", query=(query,), candidates=((candidate,),)))
+    return made
+
+
+def _replaced(text: str, synonyms, share, draw) -> str:
+    def replace(match):
+        others = synonyms.get(match[0])
+        return draw.choice(others) if others and draw.random() < share else match[0]
+
+    return _WORD.sub(replace, text.lower())
+
+
+def words_of(groups: Iterable[Group]) -> list[str]:
+    """The distinct words of some pairs that `augment` may replace, in alphabetical order."""
+    texts = (text for group in groups for (text,) in (group.query, *group.candidates))
+    return sorted({word for text in texts for word in _WORD.findall(text.lower())})
+
+
+def wordnet_synonyms(
+    words: Iterable[str],
+    wordnet: str | Path,
+    embeddings: tuple[Path, ...] = (),
+    least_cosine: float = 0.6,
+) -> dict[str, tuple[str, ...]]:
+    """The synonyms of each word that has any, stop words left out.
+
+    Args:
+        words: lower-case words.
+        wordnet: WordNet 3.0 as nltk has it: a folder that holds ``index.noun`` or ``corpora/wordnet``, or a
+            ``.tar.gz`` of such a folder.
+        embeddings: word-vector files; with them, a synonym must have a vector whose cosine with that of the word
+            is at least ``least_cosine``. Without, only the first meaning of a word is looked at.
+        least_cosine: see there.
+
+    Raises:
+        DataError: if there is no WordNet.
+        ImportError: without nltk.
+    """
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    words = [word for word in words if word not in ENGLISH_STOP_WORDS and len(word) > 2]
+    with _opened(Path(wordnet)) as net:
+        found = {word: _forms(net, word, all_meanings=bool(embeddings)) for word in words}
+    if embeddings:
+        found = _near(found, embeddings, least_cosine)
+    return {word: tuple(sorted(others)) for word, others in found.items() if others}
+
+
+@contextmanager
+def _opened(path: Path):
+    try:
+        import nltk
+        from nltk.corpus.reader import WordNetCorpusReader
+    except ImportError as error:
+        raise ImportError("WordNet is read by nltk: pip install 'pairzoo[wordnet]'") from error
+    allowed = list(nltk.data.path)
+    with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings(action="ignore"):
+        folder = path
+        if path.is_file():
+            folder = Path(scratch)
+            try:
+                with tarfile.open(path) as archive:
+                    archive.extractall(folder, filter="data")
+            except (tarfile.TarError, OSError, EOFError) as error:
+                raise DataError(path, None, "a whole tar archive", str(error)) from error
+        index = min(folder.rglob("index.noun"), default=None)
+        if index is None:
+            raise DataError(path, None, "WordNet's index.noun in a folder or a .tar.gz", "no such file")
+        # nltk reads below these folders alone, and looks for its other files in corpora/wordnet.
+        corpora = Path(scratch, "nltk_data", "corpora")
+        corpora.mkdir(parents=True)
+        (corpora / "wordnet").symlink_to(index.parent.resolve(), target_is_directory=True)
+        nltk.data.path[:] = [str(corpora.parent), str(index.parent.resolve())]
+        try:
+            yield WordNetCorpusReader(nltk.data.find("corpora/wordnet"), None)
+        finally:
+            nltk.data.path[:] = allowed
+
+
+def _forms(net, word: str, all_meanings: bool) -> set[str]:
+    """The synonyms of a word, with its ending."""
+    forms = set()
+    meanings = net.synsets(word)
+    for meaning in meanings if all_meanings else meanings[:1]:
+        base = net.morphy(word, meaning.pos()) or word
+        for name in meaning.lemma_names():
+            if name.isalpha() and name.islower() and not word.startswith(name):
+                forms |= _with_ending(name, word.removeprefix(base) if word.startswith(base) else _ending(word))
+    return forms - {word}
+
+
+def _ending(word: str) -> str:
+    return next((ending for ending in _ENDINGS if word.endswith(ending)), "")
+
+
+def _with_ending(word: str, ending: str) -> set[str]:
+    """The spellings that a word may have with an ending; vectors tell which of them are words."""
+    if ending not in _ENDINGS:
+        return set() if ending else {word}
+    if ending == "s":
+        if word.endswith("y") and word[-2:-1] not in _VOWELS:
+            return {word[:-1] + "ies"}
+        return {word + ("es" if word.endswith(("s", "x", "z", "ch", "sh")) else "s")}
+    if word.endswith("e"):
+        return {word[:-1] + ending}
+    if ending == "ed" and word.endswith("y") and word[-2:-1] not in _VOWELS:
+        return {word[:-1] + "ied"}
+    doubled = re.search(r"[^aeiou][aeiou][bdgklmnprt]$", word)
+    return {word + word[-1] + ending, word + ending} if doubled else {word + ending}
+
+
+def _near(found: Mapping[str, set[str]], embeddings, least_cosine: float) -> dict[str, set[str]]:
+    """Those synonyms that have a vector not far from that of the word."""
+    words = sorted({*found, *(other for others in found.values() for other in others)})
+    vectors, _ = embedding_matrix(embeddings, words, 0, 0, random_range=0)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    directions = dict(zip(words, (vectors / np.where(lengths > 0, lengths, 1))[1:], strict=True))
+    return {
+        word: {other for other in others if directions[word] @ directions[other] >= least_cosine}
+        for word, others in found.items()
+    }

@@ -50,6 +50,30 @@ def test_formats(tmp_path, content):
     assert read_words([write(tmp_path, content)]) == ["the", ",", "cat"]
 
 
+BINARY = b"3 2\n" + b"\n".join(
+    word + b" " + np.array(numbers, "<f4").tobytes()
+    for word, numbers in ((b"the", [0.5, -1]), ("\u00e9".encode(), [2, 3]), (b"New_York", [4, 5]))
+)
+
+
+@pytest.mark.parametrize("content", [BINARY, BINARY.replace(b"\n\xc3", b"\xc3"), gzip.compress(BINARY)])
+def test_binary_form_of_word2vec(tmp_path, content):
+    path = write(tmp_path, content, "vectors.bin")
+    matrix, coverage = embedding_matrix(path, ["New_York", "\u00e9", "cat"], 0, seed=1, random_range=0)
+    np.testing.assert_array_equal(matrix, [[0, 0], [4, 5], [2, 3], [0, 0]])
+    assert coverage.missing == ("cat",)
+    assert read_words(path) == ["the", "\u00e9", "New_York"]
+
+
+def test_faults_of_the_binary_form(tmp_path):
+    path = write(tmp_path, BINARY[:-1], "vectors.bin")
+    with pytest.raises(DataError, match=r"vectors.bin:3: expected 3 vectors, .* Received: '2 vectors'"):
+        read_words(path)
+    path = write(tmp_path, BINARY.replace(np.array([2, 3], "<f4").tobytes(), np.array([2, np.inf], "<f4").tobytes()))
+    with pytest.raises(DataError, match=r"vectors.txt:2: expected a word and finite numbers. Received: '\u00e9 2 inf'"):
+        embedding_matrix(path, ["\u00e9"], 0, seed=1)
+
+
 def test_words_may_hold_spaces_and_any_bytes(tmp_path):
     content = "a 1 2\n. . . 3 4\nnew york 5 6\n\u00a0 7 8\né\u2028 9 10\n".encode() + b"\xff 11 12\n12 13 14\n"
     path = write(tmp_path, content)

@@ -248,11 +248,15 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
                 raise KeyboardInterrupt
     measured = comparison.measured_rows(comparison.finished_runs(flags.runs, chosen.name), dataset.scored_splits[-1])
     print()
-    print(comparison.table(chosen.published, measured, dataset.metrics))
+    # A recipe may measure more than the data set's metrics.
+    metrics = dict.fromkeys([*dataset.metrics, *(name for row in measured.values() for name in row)])
+    print(comparison.table(chosen.published, measured, tuple(metrics)))
 
 
 def _say_metrics(run, dataset):
     for split in dataset.scored_splits:
-        numbers = "  ".join(f"{name} {run.metrics[split][name]:.4f}" for name in dataset.metrics)
+        numbers = "  ".join(
+            f"{name} {value:.4f}" for name, value in run.metrics[split].items() if not name.startswith("num_")
+        )
         print(f"{run.settings['model']}, seed {run.settings['seed']}: {split} {numbers}")
     print(f"run: {run.folder}")

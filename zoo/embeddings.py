@@ -1,7 +1,8 @@
 """Word-vector files to the first matrix of a model.
 
-Reads what GloVe and word2vec write as text, plain or gzipped: one word and its numbers a line, optionally
-after a header line ``count dimension``. A word is looked up exactly as the vocabulary spells it; the
+Reads what GloVe and word2vec write as text: one word and its numbers a line, optionally after a header line
+``count dimension``; and word2vec's binary form, told by its content: after that header, each word, a space, and its
+numbers as little-endian float32. Both plain or gzipped. A word is looked up exactly as the vocabulary spells it; the
 vocabulary is folded to lower case, so the vectors should be of lower-cased text.
 """
 
@@ -155,13 +156,23 @@ def _read_vectors(path: Path, row_of: Mapping[bytes, int], num_rows: int) -> tup
     broken = line_of[~np.isfinite(matrix).all(axis=1)]
     if broken.size:
         number = int(broken.min())
-        line = next(b" ".join([word, *fields]) for at, word, fields in _rows(path) if at == number)
-        raise DataError(path, number, "a word and finite numbers", _text(line))
+        word, fields = next((word, fields) for at, word, fields in _rows(path) if at == number)
+        numbers = " ".join(_text(field) if isinstance(field, bytes) else f"{field:g}" for field in fields)
+        raise DataError(path, number, "a word and finite numbers", f"{_text(word)} {numbers}")
     return matrix, line_of > 0
 
 
-def _rows(path: Path) -> Iterator[tuple[int, bytes, list[bytes]]]:
-    """Yields line number, word and the unparsed numbers; all lines have the same number of these."""
+def _rows(path: Path) -> Iterator[tuple[int, bytes, Sequence]]:
+    """Yields line number, word and the unparsed numbers; all lines have the same number of these.
+
+    Of a binary file the line is the place among the vectors.
+    """
+    with _open(path) as file:
+        header, more = _head(file)
+    yield from _binary_rows(path, header) if _is_binary(header, more) else _text_rows(path)
+
+
+def _text_rows(path: Path) -> Iterator[tuple[int, bytes, list[bytes]]]:
     dimension = num_lines = None
     number = count = 0
     with _open(path) as file:
@@ -184,6 +195,42 @@ def _rows(path: Path) -> Iterator[tuple[int, bytes, list[bytes]]]:
         raise DataError(path, None, "at least one word and its numbers", "an empty file")
     if num_lines is not None and count != num_lines:
         raise DataError(path, number, f"{num_lines} vectors, as the first line says", f"{count} vectors")
+
+
+def _head(file: IO[bytes]) -> tuple[bytes, bytes]:
+    """The first line, and what follows it."""
+    try:
+        return file.readline(1 << 20), file.read(1 << 12)
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        return b"", b""  # the text reader says where
+
+
+def _is_binary(header: bytes, more: bytes) -> bool:
+    head = header.split()
+    if len(head) != 2 or not all(map(_COUNT.fullmatch, head)):
+        return False
+    _, _, numbers = more.lstrip(b"\n").partition(b" ")
+    return bool(numbers) and not _is_number(numbers.split(b" ")[0])
+
+
+def _binary_rows(path: Path, header: bytes) -> Iterator[tuple[int, bytes, np.ndarray]]:
+    count, dimension = map(int, header.split())
+    size = 4 * dimension
+    with _open(path) as file:
+        file.readline()
+        kept, start = b"", 0
+        for number in range(1, count + 1):
+            try:
+                while (end := kept.find(b" ", start)) < 0 or len(kept) < end + 1 + size:
+                    block = file.read(1 << 20)
+                    if not block:
+                        expected = f"{count} vectors, as the first line says"
+                        raise DataError(path, number, expected, f"{number - 1} vectors")
+                    kept, start = kept[start:] + block, 0
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise DataError(path, number, "a whole gzip file", str(error)) from error
+            yield number, kept[start:end].lstrip(b"\n"), np.frombuffer(kept, "<f4", dimension, end + 1)
+            start = end + 1 + size
 
 
 def _open(path: Path) -> IO[bytes]:

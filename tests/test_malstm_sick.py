@@ -1,0 +1,142 @@
+"""The MaLSTM recipe: its sample, its flags, what it trains on, and what a run and its export hold."""
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recipes.malstm_sick as module
+from export.saved_model import save
+from tests.data_checks import real_data
+from zoo import runs, samples, tuning
+from zoo.data import DataError
+from zoo.datasets import sick
+from zoo.training import Options, train
+
+TINY = {"units": 50, "embedding_size": 50, "batch_size": 128, "epochs": 1}
+
+
+def recipe(**knobs):
+    return module.recipe(tuning.hyperparameters(**TINY | knobs))
+
+
+def flags(**given):
+    names = {"data": None, "pretrain": None, "wordnet": None, "synonyms": None, "embeddings": []}
+    return argparse.Namespace(**names | given)
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sick")
+    samples.sick(folder)
+    return folder
+
+
+def small(dataset, size=60):
+    return dataclasses.replace(dataset, splits={name: groups[:size] for name, groups in dataset.splits.items()})
+
+
+def test_sample_has_all_classes_over_the_whole_scale(sample):
+    dataset = sick.load(sample)
+    groups = [group for name in ("train", "dev", "test") for group in dataset.splits[name]]
+    labels = np.array([group.labels[0] for group in groups])
+    judged = np.array([group.judgements[0] for group in groups])
+    assert len(groups) == sum(samples.NUM_QUESTIONS["sick"].values())
+    assert set(judged) == set(sick.CLASSES)
+    assert labels.min() == 1 and labels.max() == 5
+    assert labels[judged == "entailment"].mean() > labels[judged == "contradiction"].mean() > 3
+    again = sick.load(sample)
+    assert again.splits == dataset.splits
+
+
+def test_names_of_rows():
+    assert recipe().model == "malstm"
+    rows = [module.recipe(tuning.hyperparameters(**row)).model for row in module.ABLATION]
+    assert rows == list(module.PUBLISHED)
+    assert recipe(model="gru", calibrate="none", synonyms=0).model == "gru-without-calibration-without-synonyms"
+    assert recipe(synonyms=0).train_on == ("train",) and "train_synonyms" in recipe().train_on
+    assert recipe(pretraining=False).pretrain is None
+    assert float(recipe(optimizer="adam").optimizer().learning_rate) == pytest.approx(1e-3)
+
+
+def test_without_data_the_sample_is_meant_and_other_files_are_refused():
+    assert module.load(flags(), recipe()) is None
+    with pytest.raises(DataError, match="--data: expected a folder beside --pretrain"):
+        module.load(flags(pretrain=Path("sts")), recipe())
+
+
+def test_pretraining_pairs_come_on_the_scale_of_the_data(sample, tmp_path):
+    (tmp_path / "a.tsv").write_text("".join(f"{i % 6}\tone {i}\ttwo {i}\n" for i in range(20)))
+    dataset = module.load(flags(data=sample, pretrain=tmp_path), recipe())
+    assert [len(dataset.splits[name]) for name in ("pretrain", "pretrain_dev")] == [14, 6]
+    labels = {group.labels[0] for name in ("pretrain", "pretrain_dev") for group in dataset.splits[name]}
+    assert labels == {1.0, 1.8, 2.6, 3.4, 4.2, 5.0}
+    assert dataset.scored_splits == ("dev", "test") and "pretrain" in dataset.training_splits
+
+
+@pytest.fixture(scope="module")
+def run(sample, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    pairs = folder / "sts"
+    pairs.mkdir()
+    (pairs / "a.tsv").write_text("".join(f"{i % 6}\tthe {i % 6} oven\tthe {i} oven\n" for i in range(40)))
+    dataset = module.load(flags(data=sample, pretrain=pairs), recipe())
+    said = []
+    train(recipe(), folder / "run", small(dataset, 200), Options(say=said.append))
+    assert any(line.startswith("pretraining epoch") for line in said)
+    return runs.load(folder / "run")
+
+
+def test_run_has_calibrated_scores_entailment_and_pictures(run):
+    assert set(run.metrics["test"]) == {"pearson", "spearman", "mse", "entailment"}
+    assert run.metrics["test"]["entailment"] > 0.3
+    outputs = run.outputs([("the oven",), ("",)], [("a stove",), ("",)])
+    assert set(outputs) == {"score", "uncalibrated", *sick.CLASSES}
+    assert all(np.isfinite(values).all() for values in outputs.values())
+    report = (run.folder / "report.html").read_text()
+    for title in ("Table 1", "Table 3", "Figure 2", "Figure 3", "Nearest sentences"):
+        assert title in report
+
+
+def test_calibration_is_fitted_on_the_original_pairs(run):
+    """On them the calibrated scores have a smaller squared error than those before."""
+    rows = [row for row in runs.read_predictions(run.folder) if row["split"] == "dev"]
+    outputs = run.outputs([(row["query"],) for row in rows], [(row["candidate"],) for row in rows])
+    labels = np.array([float(row["label"]) for row in rows])
+    errors = {name: np.mean((outputs[name] - labels) ** 2) for name in ("score", "uncalibrated")}
+    assert errors["score"] < errors["uncalibrated"]
+
+
+def test_export_serves_all_outputs(run, tmp_path):
+    import tensorflow as tf
+
+    save(run, tmp_path)
+    served = tf.saved_model.load(str(tmp_path)).signatures
+    texts = {"query": ["the oven", ""], "candidate": ["a stove", "word"]}
+    outputs = served["serving_default"](**{name: tf.constant(text) for name, text in texts.items()})
+    expected = run.outputs(*([(text,) for text in texts[side]] for side in ("query", "candidate")))
+    assert set(outputs) == set(expected) and "encode" in served
+    for name, values in expected.items():
+        np.testing.assert_allclose(outputs[name], values, atol=1e-4)
+
+
+@pytest.mark.parametrize("model", [name for name in module.MODELS if name != "malstm"])
+def test_other_models_train_on_a_slice_of_the_real_data(model, tmp_path):
+    chosen = recipe(model=model, entailment=False, calibrate="dev")
+    dataset = small(chosen.load(real_data("sick")))
+    run = train(dataclasses.replace(chosen, figures=None), tmp_path, dataset, Options(say=lambda line: None))
+    for metric in ("pearson", "spearman"):
+        assert -1 <= run.metrics["test"][metric] <= 1
+    assert 0 <= run.metrics["test"]["mse"] < 16
+
+
+def test_synonyms_of_the_real_data(tmp_path):
+    pytest.importorskip("nltk")
+    wordnet = real_data("wordnet") / "wordnet-3.0-nltk.tar.gz"
+    dataset = module.load(flags(data=real_data("sick"), wordnet=wordnet, synonyms=500), recipe())
+    assert len(dataset.splits["train_synonyms"]) == 500
+    assert "train_synonyms" not in dataset.scored_splits
+    origins = {group.id for group in dataset.splits["train"]}
+    assert {group.id.rsplit("-", 1)[0] for group in dataset.splits["train_synonyms"]} <= origins

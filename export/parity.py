@@ -43,8 +43,8 @@ def check(version_folder: str | Path, run) -> Parity:
     """Scores hard texts through the SavedModel in a fresh process and compares with the run.
 
     All outputs of the run's model are compared, the score and what a dictionary has beside it. Every pair is scored
-    alone, in one batch with all others, and its candidate in one list below the first
-    query; a request of no row must give an empty reply.
+    alone, in one batch with all others, and its candidate in one list below the first query; a request of no row
+    must give an empty reply.
 
     Args:
         version_folder: the folder with ``saved_model.pb``.
@@ -86,8 +86,8 @@ def _largest_difference(name, request, ours, theirs):
         if not (difference <= TOLERANCE * np.maximum(1.0, np.abs(own))).all():
             raise ParityError(
                 "The SavedModel must score as the run does, with finite numbers. "
-                f"Received: query={_short(pair[0])}, candidate={_short(pair[1])}, output={name!r}, "
-                f"run={own.tolist()!r}, saved_model={other.tolist()!r}, in a request of {len(request)}"
+                f"Received: query={_short(pair[0])}, candidate={_short(pair[1])}, run={own.tolist()!r}, "
+                f"saved_model={other.tolist()!r} of {name!r}, in a request of {len(request)}"
             )
         largest = max(largest, float(difference.max()))
     return largest

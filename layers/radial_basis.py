@@ -17,7 +17,7 @@ class RadialBasis(keras.layers.Layer):
     Use it to serve a support-vector machine that was fitted on a model's features elsewhere, one class against
     all others: the largest value names the class. MaLSTM (Mueller and Thyagarajan 2016) tells entailment so.
 
-    Its weights are not trained, and are zeros until `set_vectors(vectors, weights, intercepts, gamma)`; `vectors`
+    It sums in float64, where the backend has it. Its weights are not trained, and are zeros until `set_vectors(vectors, weights, intercepts, gamma)`; `vectors`
     is `[S, d]`, `weights` `[S, C]`, `intercepts` `[C]`, and `gamma` a positive number.
 
     Args:
@@ -75,13 +75,14 @@ class RadialBasis(keras.layers.Layer):
             getattr(self, name).assign(np.asarray(value, "float32"))
 
     def call(self, inputs):
-        vectors, weights, intercepts, gamma = (
-            ops.cast(weight, inputs.dtype) for weight in (self.vectors, self.weights_, self.intercepts, self.gamma)
+        # Thousands of large weights of both signs nearly cancel: in float32 little would be left of the sum.
+        inputs, vectors, weights, intercepts, gamma = (
+            ops.cast(each, "float64") for each in (inputs, self.vectors, self.weights_, self.intercepts, self.gamma)
         )
         # |x - v|^2 by a product, not by all differences; rounding may not make it negative.
         squares = ops.sum(inputs**2, axis=-1, keepdims=True) + ops.sum(vectors**2, axis=-1)
         squares = ops.maximum(squares - 2 * ops.matmul(inputs, ops.transpose(vectors)), 0)
-        return ops.matmul(ops.exp(-gamma * squares), weights) + intercepts
+        return ops.cast(ops.matmul(ops.exp(-gamma * squares), weights) + intercepts, self.compute_dtype)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.num_classes)

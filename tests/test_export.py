@@ -324,7 +324,7 @@ def test_differing_further_output_fails(monkeypatch, tmp_path):
     further = lambda size: {"weights": [[1.0, 1.0]] * size, "probability": [0.5] * size}  # noqa: E731
     assert parity.check("", run).largest_difference == 0
     further = lambda size: {"weights": [[1.0, 1.1]] * size}  # noqa: E731
-    with pytest.raises(ParityError, match=r"output='weights', run=\[1.0, 1.0\], saved_model=\[1.0, 1.1"):
+    with pytest.raises(ParityError, match=r"run=\[1.0, 1.0\], saved_model=\[1.0, 1.1.*\] of 'weights'"):
         parity.check("", run)
     further = lambda size: {}  # noqa: E731
     with pytest.raises(ParityError, match=r"must give 'weights'. Received: \['score'\]"):

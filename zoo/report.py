@@ -45,11 +45,11 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
         "metrics": [
             (
                 _METRIC_NAMES.get(name, name),
-                [run.metrics[split][name] for split in run.splits],
+                [run.metrics[split].get(name) for split in run.splits],
                 paper.get(name),
             )
             for paper in [published.get(run.settings["model"], {})]
-            for name in run.metrics["dev"]
+            for name in run.metrics[run.splits[-1]]
             if not name.startswith("num_")
         ],
         "splits": [(split, run.metrics[split]) for split in run.splits],

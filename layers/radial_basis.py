@@ -17,8 +17,9 @@ class RadialBasis(keras.layers.Layer):
     Use it to serve a support-vector machine that was fitted on a model's features elsewhere, one class against
     all others: the largest value names the class. MaLSTM (Mueller and Thyagarajan 2016) tells entailment so.
 
-    It sums in float64, where the backend has it. Its weights are not trained, and are zeros until `set_vectors(vectors, weights, intercepts, gamma)`; `vectors`
-    is `[S, d]`, `weights` `[S, C]`, `intercepts` `[C]`, and `gamma` a positive number.
+    It sums in float64, where the backend has it. Its weights are not trained, and are zeros until
+    `set_vectors(vectors, weights, intercepts, gamma)`; `vectors` is `[S, d]`, `weights` `[S, C]`, `intercepts`
+    `[C]`, and `gamma` a positive number.
 
     Args:
         num_vectors: S.

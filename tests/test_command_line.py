@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from recipes import ctrn_trecqa, ctrn_yahoo, pairs
 from recipes.__main__ import main as list_recipes
 from recipes.__main__ import modules
 from zoo import command_line, comparison, tuning
-from zoo.data import Group
+from zoo.data import Dataset, Group
 from zoo.datasets import trec_qa
+from zoo.metrics import Convention
 
 ROOT = Path(__file__).parents[1]
 
@@ -249,3 +251,18 @@ def test_mirrored_strategy_from_the_command_line(small_file, tmp_path):
     done = subprocess.run([str(part) for part in [*command, *flags]], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs/pairs/latest/model.keras").is_file()
+
+
+def test_scores_of_several_seeds_are_averaged(tmp_path):
+    groups = [Group(str(i), ("q",), (("c",),), (float(i),)) for i in range(3)]
+    dataset = Dataset("toy", {"dev": groups, "test": groups}, Convention(), ("mse", "accuracy"))
+    trained = []
+    for number, scores in enumerate([[0, 0, 3], [0, 2, 1]]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        rows = [f"{split}\t{i}\t{i}\t{score}\tq\tc" for split in ("dev", "test") for i, score in enumerate(scores)]
+        (folder / "predictions.tsv").write_text(
+            "\n".join(["split\tgroup\tlabel\tscore\tquery\tcandidate", *rows]) + "\n"
+        )
+        trained.append(SimpleNamespace(folder=folder))
+    assert comparison.averaged(trained, dataset) == {"mse": 0.0, "accuracy": 1.0}

@@ -15,6 +15,7 @@ from layers import masking
 from layers.cross_temporal_cell import CrossTemporalCell
 from layers.distinct_tokens import DistinctTokens
 from layers.linear_recurrence import linear_recurrence
+from layers.manhattan_distance import ManhattanDistance
 from layers.overlap_features import OverlapFeatures
 from layers.quasi_recurrent import QuasiRecurrent
 
@@ -42,12 +43,15 @@ LAYERS = {
     "cross_temporal_cell": (CrossTemporalCell, FIVE | {"use_bias": True}, "pair"),
     "cross_temporal_cell_index": (CrossTemporalCell, FIVE | {"alignment": "index"}, "pair"),
     "cross_temporal_cell_half": (CrossTemporalCell, FIVE | {"dtype": "mixed_float16"}, "pair"),
+    "manhattan_distance": (ManhattanDistance, {}, "encoded"),
+    "manhattan_distance_euclidean": (ManhattanDistance, {"p": 2, "similarity": False}, "encoded"),
+    "manhattan_distance_cosine": (ManhattanDistance, {"p": "cosine"}, "encoded"),
     "overlap_features": (OverlapFeatures, {"vocabulary_size": 20}, "ids"),
 }
 
 
 def arrays():
-    """Made alike in both processes: `x` and `pair` of vectors with their masks, `ids` of a pair."""
+    """Made alike in both processes: `x` and `pair` of vectors with their masks, a pair `encoded`, `ids` of a pair."""
     random = np.random.default_rng(0)
 
     def mask(time, lengths):
@@ -65,6 +69,7 @@ def arrays():
             "query_mask": query_mask,
             "candidate_mask": candidate_mask,
         },
+        "encoded": {"query": vectors(3, 4), "candidate": vectors(3, 2, 4)},
         "ids": {
             "query": (query_mask * random.integers(1, 20, query_mask.shape)).astype("int32"),
             "candidate": (candidate_mask * random.integers(1, 20, candidate_mask.shape)).astype("int32"),

@@ -96,7 +96,7 @@ def test_run_has_calibrated_scores_entailment_and_pictures(run):
     assert set(outputs) == {"score", "uncalibrated", *sick.CLASSES}
     assert all(np.isfinite(values).all() for values in outputs.values())
     report = (run.folder / "report.html").read_text()
-    for title in ("Table 1", "Table 3", "Figure 2", "Figure 3", "Nearest sentences"):
+    for title in ("Table 1", "Table 3", "Figure 2", "Figure 3", "Nearest sentences", "Farthest from their label"):
         assert title in report
 
 

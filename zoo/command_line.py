@@ -237,15 +237,20 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
         hp = tuning.hyperparameters(**values | row)
         chosen = recipe(hp)
         seeds = range(flags.seed, flags.seed + (1 if chosen.build is None else flags.seeds))
+        trained = []
         for seed in seeds:
             folder = runs.new_folder(flags.runs, chosen.name, f"{chosen.model}-{seed}")
             settings = dataclasses.replace(options, knobs=dict(hp.values))
             run = train(chosen, folder, dataset, settings, seed)
             _say_metrics(run, dataset)
+            trained.append(run)
             if chosen.build is not None:
                 runs.link_latest(folder, folder.parent)
             if run.metrics["training"]["interrupted"]:
                 raise KeyboardInterrupt
+        if len(trained) > 1:
+            numbers = _numbers(comparison.averaged(trained, dataset))
+            print(f"{chosen.model}, the scores of {len(trained)} seeds averaged: {dataset.scored_splits[-1]} {numbers}")
     measured = comparison.measured_rows(comparison.finished_runs(flags.runs, chosen.name), dataset.scored_splits[-1])
     print()
     # A recipe may measure more than the data set's metrics.
@@ -255,8 +260,9 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
 
 def _say_metrics(run, dataset):
     for split in dataset.scored_splits:
-        numbers = "  ".join(
-            f"{name} {value:.4f}" for name, value in run.metrics[split].items() if not name.startswith("num_")
-        )
-        print(f"{run.settings['model']}, seed {run.settings['seed']}: {split} {numbers}")
+        print(f"{run.settings['model']}, seed {run.settings['seed']}: {split} {_numbers(run.metrics[split])}")
     print(f"run: {run.folder}")
+
+
+def _numbers(metrics):
+    return "  ".join(f"{name} {value:.4f}" for name, value in metrics.items() if not name.startswith("num_"))

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from zoo.runs import Run
+from zoo.data import Dataset
+from zoo.evaluation import best_threshold, evaluate, is_classification
+from zoo.runs import Run, read_predictions
 
 # A row of a table: metric to (mean, deviation over seeds, number of seeds).
 Row = dict[str, tuple[float, float, int]]
@@ -63,6 +65,28 @@ def _row(metrics: list[dict]) -> Row:
         if not name.startswith("num_")
         for values in [[one[name] for one in metrics]]
     }
+
+
+def averaged(runs: list[Run], dataset: Dataset) -> dict[str, float]:
+    """The data set's metrics, of its last split, of the mean of several runs' scores.
+
+    Args:
+        runs: runs on ``dataset``, for instance of one setting with several seeds.
+        dataset: what they were scored on.
+    """
+    tables = [list(read_predictions(run.folder)) for run in runs]
+
+    def scores(split):
+        each = [[float(row["score"]) for row in rows if row["split"] == split] for rows in tables]
+        sizes = [len(group.labels) for group in dataset.splits[split]]
+        return np.split(np.mean(each, axis=0), np.cumsum(sizes)[:-1])
+
+    threshold = 0.0
+    if is_classification(dataset):
+        labels = np.array([label for group in dataset.splits["dev"] for label in group.labels])
+        threshold = best_threshold(np.concatenate(scores("dev")), labels)
+    split = dataset.scored_splits[-1]
+    return evaluate(dataset, split, scores(split), threshold)
 
 
 def table(published: dict[str, dict[str, float]], measured: dict[str, Row], metrics: tuple[str, ...]) -> str:

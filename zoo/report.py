@@ -66,6 +66,7 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
         "curves": _curves(history) if history else "",
         "figures": [(title, _svg(figure)) for title, figure in figures.items()],
         "examples": _missed(run),
+        "far_off": _far_off(run) if run.settings["task"] == "regression" else [],
         "has_model": run.settings["module"] is not None,
     }
     for template, name in (("report.html", "report.html"), ("model_card.md", "README.md")):
@@ -110,6 +111,12 @@ def _svg(figure) -> str:
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def _far_off(run, limit=10):
+    """The pairs of the last split whose score is farthest from their label."""
+    rows = [row for row in read_predictions(run.folder) if row["split"] == run.splits[-1]]
+    return sorted(rows, key=lambda row: -abs(float(row["score"]) - float(row["label"])))[:limit]
 
 
 def _missed(run, limit=10):

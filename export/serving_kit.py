@@ -123,7 +123,7 @@ def _operations(ops: GraphOps) -> str:
 
 _MEANING = {
     "binary": "`score` is the model's log-odds that a candidate matches the query: any real number, and a larger one\n"
-    "is a better match. `probability` is its sigmoid, between 0 and 1; nothing was calibrated.\n"
+    "is a better match. `probability` is its sigmoid, between 0 and 1.\n"
     "`label` is 1 from a score of {threshold:g} on.",
     "ranking": "`score` orders the candidates of a query: a larger one is a better match. It has no scale of its own.",
     "regression": "`score` is the similarity of the two texts, on the scale of the labels of the training data.",

@@ -37,7 +37,7 @@ def answer_selection(*, model, network, learning_rate, alignment="ratio", **reci
     def build(encoded):
         extra = {"alignment": alignment} if model == "ctrn" else {}
         if encoded.trainable_embeddings:
-            extra["projection"] = 0  # it is there to learn on top of fixed vectors
+            extra["projection"] = 0  # it is there to learn on top of fixed vectors; the knob has no effect then
         built = _NEURAL[model](encoded.embeddings, trainable_embeddings=encoded.trainable_embeddings, **network | extra)
         if network["overlap"] != "none":
             _set_overlap_statistics(built.get_layer("overlap"), encoded)

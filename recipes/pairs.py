@@ -17,6 +17,7 @@ from pathlib import Path
 from recipes.answer_selection import MODELS, answer_selection
 from zoo import samples
 from zoo.command_line import main
+from zoo.data import DataError
 from zoo.datasets import pairs
 
 
@@ -60,8 +61,15 @@ def add_data_flags(parser):
 
 
 def load(flags, _):
-    """The data set that the flags name, or None."""
+    """The data set that the flags name, or None.
+
+    Raises:
+        DataError: for dev or test pairs without pairs to train on, and for what `zoo.datasets.pairs.load` refuses.
+    """
     if flags.train is None:
+        for file in (flags.dev, flags.test):
+            if file is not None:
+                raise DataError(file, None, "--train FILE beside it", "no --train")
         return None
     return pairs.load(
         flags.train,

@@ -130,8 +130,9 @@ def test_negatives_of_the_list(split):
     batches = Batches(split, 2, negatives=Negatives(5), shuffle_seed=0)
     found = sorted(drawn_lists(batches))
     assert [(query, positive) for query, positive, _ in found] == POSITIVE
-    # All that there are: fewer than asked for, and the rest is padding.
-    assert [others for _, _, others in found] == [{(3, 4), ()}, *[{(4,), (4, 3), (4, 3, 3)}] * 2]
+    # All that there are: fewer than asked for, the rest is padding. The last candidate of group 3 is cut to the
+    # ids of its relevant ones.
+    assert [others for _, _, others in found] == [{(3, 4), ()}, *[{(4,), (4, 3)}] * 2]
 
 
 def test_negatives_are_redrawn_by_seed_and_epoch_alone(split):
@@ -163,11 +164,45 @@ def test_negatives_of_the_corpus_are_never_relevant_to_their_query():
     assert seen == {(2,): {(4, 4), (2, 3)}, (3,): {(2, 2), (3, 3), (2, 3)}}
 
 
-def test_a_query_to_which_all_is_relevant_has_no_list():
+@pytest.mark.parametrize("source", ["list", "corpus"])
+def test_what_is_relevant_in_another_group_or_spelling_is_no_negative(source):
+    encoder = TextEncoder(["a", "b", "c"], "word", oov_buckets=1)
+    groups = [
+        Group("1", ("a",), (("a a",), ("B  b",), ("c",)), (1.0, 0.0, 0.0)),
+        Group("2", ("A",), (("b b",), ("A A",), ("c c",)), (1.0, 0.0, 0.0)),
+    ]
+    split = encode_split(groups, encoder, ("text",), 8, 8)
+    batches, seen = Batches(split, 2, negatives=Negatives(1, source), shuffle_seed=1), set()
+    for _ in range(20):
+        for _, _, others in drawn_lists(batches):
+            seen |= others
+        batches.on_epoch_end()
+    assert seen == {(4,), (4, 4)}
+
+
+def test_no_text_is_twice_in_a_list():
     encoder = TextEncoder(["a"], "word", oov_buckets=1)
-    split = encode_split([Group("1", ("a",), (("a",), ("a a",)), (1.0, 1.0))], encoder, ("text",), 8, 8)
-    for source in ("list", "corpus"):
-        assert list(drawn_lists(Batches(split, 2, negatives=Negatives(2, source), shuffle_seed=1))) == []
+    groups = [Group("1", ("a",), tuple(("a " * n,) for n in range(1, 6)), (1.0, 0.0, 0.0, 0.0, 0.0))]
+    split = encode_split(groups, encoder, ("text",), 8, 8)
+    for seed in range(20):
+        inputs, labels = Batches(split, 1, negatives=Negatives(4, "corpus"), shuffle_seed=seed)[0]
+        texts = [tuple(ids) for ids in inputs["candidate"][0].tolist()]
+        assert len(set(texts)) == 5 and labels.tolist() == [[1, 0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("source", ["list", "corpus"])
+@pytest.mark.parametrize("labels, relevant", [((1.0, 1.0), 2), ((0.0, 0.0), 0)])
+def test_without_a_negative_or_a_relevant_pair_nothing_can_be_drawn(source, labels, relevant):
+    encoder = TextEncoder(["a"], "word", oov_buckets=1)
+    split = encode_split([Group("1", ("a",), (("a",), ("a a",)), labels)], encoder, ("text",), 8, 8)
+    with pytest.raises(ValueError, match=f"Received: {relevant} relevant pairs of 2, source='{source}'"):
+        Batches(split, 2, negatives=Negatives(2, source), shuffle_seed=1)
+
+
+def test_a_remainder_is_dropped_unless_it_is_all(split):
+    assert len(Batches(split, 4, 1, drop_remainder=True)) == 2
+    assert len(Batches(split, 4, 1)) == 3
+    assert len(Batches(split, 64, 1, drop_remainder=True)) == 1
 
 
 @pytest.mark.parametrize("count, source", [(0, "list"), (3, "moon")])

@@ -1,5 +1,6 @@
 """Flags are the knobs; wrong use and broken data end with code 2 and one line."""
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,59 @@ def test_broken_file_ends_with_one_line(name, tmp_path, capsys):
     assert not list((tmp_path / "runs").rglob("recipe.json"))
 
 
+def folders(root):
+    return sorted(folder.name.split("-", 2)[2] for folder in root.iterdir() if not folder.is_symlink())
+
+
+def test_a_scorer_is_run_once(small_file, tmp_path):
+    assert run_pairs("--train", small_file, "--runs", tmp_path / "runs", "--model", "bm25") == 0
+    assert folders(tmp_path / "runs/pairs") == ["bm25-1", "random-1", "tfidf-1"]
+
+
+def test_rows_of_a_table_and_a_run_that_goes_on(small_file, tmp_path, capsys):
+    """A recipe names its rows; the scorers stand beside them once."""
+
+    def recipe(hp):
+        made = pairs.recipe(hp)
+        return dataclasses.replace(made, model=f"{made.model}, wide") if hp.get("filters") == 16 else made
+
+    def run(*arguments):
+        tables = {"widths": [{"model": "qrnn"}, {"model": "qrnn", "filters": 16}, {"model": "bm25"}]}
+        flags = {"add_data_flags": pairs.add_data_flags, "load": pairs.load, "tables": tables}
+        files = ["--train", small_file, "--runs", tmp_path / "runs"]
+        return command_line.main(recipe, "", arguments=[str(a) for a in [*files, *TINY, *arguments]], **flags)
+
+    assert run("--widths") == 0
+    rows = ["bm25-1", "qrnn, wide-1", "qrnn-1", "random-1", "tfidf-1"]
+    assert folders(tmp_path / "runs/pairs") == rows
+    said = capsys.readouterr().out
+    assert "measured on" in said and "qrnn, wide" in said[said.rindex("measured on") :]
+    (first,) = (tmp_path / "runs/pairs").glob("*-qrnn-1")
+    assert run("--model", "qrnn", "--from", first) == 0
+    said = capsys.readouterr().out
+    assert "new: none; not taken: none" in said
+    measured = comparison.measured_rows(comparison.finished_runs(tmp_path / "runs", "pairs"))
+    assert measured["qrnn"]["mrr"][2] == 1  # not a second seed of the run that it started from
+    with pytest.raises(SystemExit):
+        run("--model", "bm25", "--from", first)
+    assert "--from needs a model that is trained. Received: --model bm25" in capsys.readouterr().err
+
+
+def test_a_changed_sample_is_not_overwritten(tmp_path, capsys):
+    arguments = ["--runs", tmp_path / "runs", "--model", "random"]
+    assert run_pairs(*arguments) == 0 and run_pairs(*arguments) == 0
+    file = tmp_path / "runs/samples/pairs/pairs.tsv"
+    file.write_text("mine")
+    assert run_pairs(*arguments) == 2
+    assert f"{file}: expected the made-up sample" in capsys.readouterr().err
+    assert file.read_text() == "mine"
+
+
+def test_pairs_to_test_need_pairs_to_train_on(small_file, tmp_path, capsys):
+    assert run_pairs("--test", small_file, "--runs", tmp_path / "runs") == 2
+    assert f"{small_file}: expected --train FILE beside it" in capsys.readouterr().err
+
+
 def test_missing_file(tmp_path, capsys):
     assert run_pairs("--train", tmp_path / "no.tsv", "--runs", tmp_path / "runs") == 2
     assert "no.tsv" in capsys.readouterr().err
@@ -101,6 +155,9 @@ def test_missing_file(tmp_path, capsys):
         (["--tune", "2", "--seeds", "2"], "leave --seeds out"),
         (["--tune", "2", "--model", "bm25"], "Received: --model bm25"),
         (["--from", "no-such-run"], "Received: 'no-such-run'"),
+        (["--seed", "-1"], "Received: -1"),
+        (["--replicas", "3"], "--replicas needs --strategy mirrored"),
+        (["--tuner", "random"], "--tuner needs --tune"),
         (["--epoch", "1"], "--epoch"),  # no abbreviations: a new flag must not change an old command
     ],
 )

@@ -44,7 +44,9 @@ def test_an_unknown_metric_is_named():
 def test_kinds_and_directions():
     assert is_ranking(dataset(("map",), [])) and not is_ranking(dataset(("accuracy", "mse"), []))
     assert is_classification(dataset(("map", "f1"), [])) and not is_classification(dataset(("mse",), []))
-    assert [direction(name) for name in ("mse", "perplexity", "pearson", "p@1")] == ["min", "min", "max", "max"]
+    assert [direction(name) for name in ("mse", "perplexity", "loss", "pearson", "p@1")] == [*["min"] * 3, "max", "max"]
+    with pytest.raises(ValueError, match="metric='mae'"):
+        direction("mae")
     assert dataset(("map",), []).scored_splits == ("dev", "test1")
 
 
@@ -63,6 +65,22 @@ def test_best_threshold(scores, labels, expected):
     right = (np.array(scores) >= threshold) == (np.array(labels) > 0)
     cuts = [*scores, max(scores) + 1]
     assert right.mean() == max(((np.array(scores) >= c) == (np.array(labels) > 0)).mean() for c in cuts)
+
+
+def test_f1_has_a_threshold_of_its_own():
+    random = np.random.default_rng(0)
+    labels = (random.random(400) < 0.1).astype(float)
+    scores = labels + random.normal(size=400)
+    of_pairs = dataset(("f1",), [[label] for label in labels])
+    rows = [np.array([score]) for score in scores]
+    found = evaluate(of_pairs, "dev", rows, best_threshold(scores, labels, "f1"))["f1"]
+    assert found == pytest.approx(max(evaluate(of_pairs, "dev", rows, cut)["f1"] for cut in scores))
+    assert found > evaluate(of_pairs, "dev", rows, best_threshold(scores, labels))["f1"] + 0.05
+
+
+def test_between_neighbouring_numbers_the_upper_one_is_the_threshold():
+    scores = np.array([1.0, np.nextafter(1.0, 2.0)])
+    assert best_threshold(scores, np.array([0.0, 1.0])) == scores[1]
 
 
 def test_without_a_match_nothing_reaches_the_threshold():

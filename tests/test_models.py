@@ -39,8 +39,10 @@ def ids(batch=3, candidates=4, query_time=5, candidate_time=6):
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("overlap", ["none", "coverage"])
 def test_promises(name, overlap):
-    model = MODELS[name](embeddings(), **SMALL, overlap=overlap, trainable_embeddings=True)
-    check_model(model, ids())
+    def make():
+        return MODELS[name](embeddings(), **SMALL, overlap=overlap, trainable_embeddings=True)
+
+    check_model(make(), ids(), make)
 
 
 @pytest.mark.parametrize("make, layer", [(ctrn, "cross_temporal_cell"), (qrnn, "encoder")])

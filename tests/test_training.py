@@ -258,7 +258,7 @@ def test_a_run_goes_on_from_another(run, tmp_path):
     again = train(dataclasses.replace(RECIPE, epochs=1), tmp_path, DATASET, options, seed=5)
     assert again.text_encoder.words == run.text_encoder.words
     assert again.settings["start"] == str(run.folder)
-    assert any(line.endswith("weights taken over; new: none") for line in said)
+    assert any(line.endswith("weights taken over; new: none; not taken: none") for line in said)
     # One epoch from the start that was given is better than the first epoch of the other run.
     first = float(list(csv.DictReader((run.folder / "history.csv").open()))[0]["loss"])
     assert float(next(csv.DictReader((again.folder / "history.csv").open()))["loss"]) < first
@@ -270,7 +270,8 @@ def test_weights_are_copied_where_path_and_shape_agree():
 
     source, target = model(4, 5), model(4, 6)
     said = copy_weights(source, target)
-    assert "dense_1/kernel" in said.split("new: ")[1] and "quasi_recurrent" not in said
+    new, unused = said.split("new: ")[1].split("; not taken: ")
+    assert "dense_1/kernel" in new and "dense_1/kernel" in unused and "quasi_recurrent" not in said
     kernel = [m.get_layer("encoder").layer.get_layer("quasi_recurrent").kernel.numpy() for m in (source, target)]
     np.testing.assert_array_equal(*kernel)
     with pytest.raises(ValueError, match="must share weights"):
@@ -346,3 +347,77 @@ def test_a_lower_error_is_a_better_epoch(tmp_path):
     history = [float(row["dev_mse"]) for row in csv.DictReader((tmp_path / "history.csv").open())]
     assert run.metrics["training"]["best_epoch"] == int(np.argmin(history)) + 1
     assert run.metrics["dev"]["mse"] == pytest.approx(min(history), abs=1e-5)
+
+
+NEW_WORD = Group("new", ("novelty x",), (("w1 x",), ("w2 x",)), (1.0, 0.0))
+
+
+def test_a_run_that_goes_on_keeps_the_encoder_of_the_other(run, tmp_path):
+    """Its own settings would shift every id against the weights."""
+    recipe = dataclasses.replace(RECIPE, epochs=1, oov_buckets=4)
+    words = dataclasses.replace(DATASET, splits=DATASET.splits | {"train": [*groups(9, 3), NEW_WORD]})
+    (tmp_path / "vectors.txt").write_text("".join(f"w{n} {n} 0 0 0 0 1\n" for n in range(12)))
+    options, said = quiet(start=runs.load(run.folder), embeddings=(tmp_path / "vectors.txt",))
+    again = train(recipe, tmp_path / "run", words, options)
+    loaded = runs.load(again.folder)
+    assert loaded.text_encoder.oov_buckets == run.text_encoder.oov_buckets == 64
+    rows = list(runs.read_predictions(again.folder))
+    scores = loaded.score([(row["query"],) for row in rows], [(row["candidate"],) for row in rows])
+    np.testing.assert_allclose(scores, [float(row["score"]) for row in rows], atol=1e-4)
+    assert "1 training words are unknown to the run started from" in again.settings["embeddings"]["coverage"]
+
+
+def fit_in_pretraining(stop_at, error, **arguments):
+    """A pretraining of three epochs, of which one ends with an error."""
+    measured = []
+
+    def measure(model):
+        measured.append(0)
+        if len(measured) == stop_at:
+            raise error
+        return {"loss": 1.0 / len(measured)}
+
+    def pretrain(model, encoded, fit):
+        batches = fit.batches(encoded.splits["train"])
+        settings = {"loss": RECIPE.loss, "optimizer": RECIPE.optimizer, "epochs": 3, "measure": measure}
+        fit(model, batches, label="pretraining", **settings | arguments)
+
+    return dataclasses.replace(RECIPE, pretrain=pretrain)
+
+
+@pytest.mark.parametrize("metric", [None, "loss"])
+def test_an_interrupted_pretraining_leaves_no_run(tmp_path, metric):
+    with pytest.raises(KeyboardInterrupt):
+        train(fit_in_pretraining(2, KeyboardInterrupt(), metric=metric), tmp_path, DATASET, quiet()[0])
+    assert not (tmp_path / "recipe.json").exists()
+
+
+def test_a_pretraining_that_diverges_says_where(tmp_path):
+    with pytest.raises(RuntimeError, match="Received: pretraining 3, knobs="):
+        train(fit_in_pretraining(3, FloatingPointError()), tmp_path, DATASET, quiet()[0])
+
+
+@pytest.mark.parametrize("arguments", [{"metric": "gain"}, {"metric": "loss", "measure": None}])
+def test_a_metric_must_be_measured(tmp_path, arguments):
+    with pytest.raises(ValueError, match=f"Received: metric='{arguments['metric']}'"):
+        train(fit_in_pretraining(9, None, **arguments), tmp_path, DATASET, quiet()[0])
+
+
+def test_a_lower_perplexity_of_pretraining_is_better(tmp_path):
+    said = []
+
+    def pretrain(model, encoded, fit):
+        values = iter([3.0, 1.0, 2.0])
+        _, found = fit(
+            model,
+            fit.batches(encoded.splits["train"]),
+            loss=RECIPE.loss,
+            optimizer=RECIPE.optimizer,
+            epochs=3,
+            measure=lambda model: {"perplexity": next(values)},
+            metric="perplexity",
+        )
+        said.append(found["best_epoch"])
+
+    train(dataclasses.replace(RECIPE, epochs=1, pretrain=pretrain), tmp_path, DATASET, quiet()[0])
+    assert said == [2]

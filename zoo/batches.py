@@ -145,7 +145,7 @@ class Negatives:
     Args:
         count: how many are drawn per positive.
         source: ``"list"``, the query's own candidates that are not relevant (fewer where it has fewer); or
-            ``"corpus"``, all candidates of the split but the query's relevant ones.
+            ``"corpus"``, all candidates of the split but the query's relevant ones. No text twice in a list.
 
     Raises:
         ValueError: for a count below 1 or another source.
@@ -177,14 +177,26 @@ class Batches(keras.utils.PyDataset):
         shuffle_seed: None for all lists sorted by length. What an epoch draws, and in which order, depends on
             (seed, epoch) alone.
         first_epoch: number of the first epoch, for a run that goes on.
+        drop_remainder: leaves out the lists of an epoch that do not fill a batch, unless there is no other.
 
     Attributes:
         pairs: ``[lists, list_size]``, the pairs of each list; -1 is padding. None where negatives are drawn.
         order: ``[lists]``, the lists in the order of the batches.
     """
 
-    def __init__(self, split, batch_size, list_size=1, *, negatives=None, shuffle_seed=None, first_epoch=0):
+    def __init__(
+        self,
+        split,
+        batch_size,
+        list_size=1,
+        *,
+        negatives=None,
+        shuffle_seed=None,
+        first_epoch=0,
+        drop_remainder=False,
+    ):
         super().__init__()
+        self.drop_remainder = drop_remainder
         self.split, self.batch_size, self.shuffle_seed = split, batch_size, shuffle_seed
         self.negatives, self.epoch = negatives, first_epoch
         self.pairs = None if negatives else _lists(split, list_size)
@@ -228,7 +240,8 @@ class Batches(keras.utils.PyDataset):
         self._shuffle()
 
     def __len__(self):
-        return -(-len(self.order) // self.batch_size)
+        whole, rest = divmod(len(self.order), self.batch_size)
+        return whole + (rest > 0 and not (self.drop_remainder and whole))
 
     def __getitem__(self, number):
         rows = self.order[number * self.batch_size : (number + 1) * self.batch_size]
@@ -251,42 +264,66 @@ def _filled(rows, size):
 
 
 def _draw(split, negatives, random):
-    """Query ``[n]``, candidates ``[n, 1 + count]`` and labels of every relevant pair with its negatives."""
+    """Query ``[n]``, candidates ``[n, 1 + count]`` and labels of every relevant pair with its negatives.
+
+    Texts are told apart by their ids: what the model cannot tell from a relevant text is no negative.
+    """
     positive = np.flatnonzero(split.labels > 0)
     group = split.group_of_pair[positive]
+    query_key = _first_alike(split.query_ids)[split.query_of_group]  # of a group
+    candidate_key = _first_alike(split.candidate_ids)
+    num_texts = split.num_candidates
+    # A query and a text as one number.
+    relevant = np.unique(query_key[group] * num_texts + candidate_key[split.candidate_of_pair[positive]])
+
+    def is_relevant(query, candidate):
+        return np.isin(query * num_texts + candidate_key[candidate], relevant)
+
     if negatives.source == "list":
-        drawn = _draw_from_list(split, negatives.count, group, random)
+        others = ~is_relevant(query_key[split.group_of_pair], split.candidate_of_pair)
+        drawn = _draw_from_list(split, negatives.count, group, others, random)
     else:
-        drawn = _draw_from_corpus(split, negatives.count, positive, group, random)
+        drawn = _draw_from_corpus(num_texts, negatives.count, query_key[group], is_relevant, random)
     keep = (drawn >= 0).any(axis=1)  # without a negative there is nothing to learn
+    if not keep.any():
+        raise ValueError(
+            "Drawing negatives needs a relevant pair whose query has another candidate. "
+            f"Received: {len(positive)} relevant pairs of {len(split.labels)}, source={negatives.source!r}"
+        )
     candidate = np.concatenate([split.candidate_of_pair[positive][:, None], drawn], axis=1)[keep]
     labels = np.where(candidate >= 0, 0.0, PADDING_LABEL)
     labels[:, 0] = 1.0
     return split.query_of_group[group][keep], candidate, labels
 
 
-def _draw_from_list(split, count, group, random):
+def _first_alike(fields):
+    """For each text, the number of the first text that has the same ids."""
+    first: dict[tuple, int] = {}
+    texts = [np.split(ids.flat, ids.offsets[1:-1]) for ids in fields.values()]
+    keys = [tuple(part.tobytes() for part in parts) for parts in zip(*texts, strict=True)]
+    return np.array([first.setdefault(key, number) for number, key in enumerate(keys)], "int64")
+
+
+def _draw_from_list(split, count, group, others, random):
     drawn = np.full((len(group), count), -1)
     for row, number in enumerate(group):
         pairs = np.arange(split.group_offsets[number], split.group_offsets[number + 1])
-        others = split.candidate_of_pair[pairs[split.labels[pairs] <= 0]]
-        chosen = random.permutation(others)[:count]
+        chosen = random.permutation(split.candidate_of_pair[pairs[others[pairs]]])[:count]
         drawn[row, : len(chosen)] = chosen
     return drawn
 
 
-def _draw_from_corpus(split, count, positive, group, random):
-    num_texts = split.num_candidates
-    if num_texts < 2:
-        return np.full((len(group), count), -1)
-    relevant = group * num_texts + split.candidate_of_pair[positive]
-    drawn = random.integers(num_texts, size=(len(group), count))
+def _draw_from_corpus(num_texts, count, query, is_relevant, random):
+    drawn = random.integers(num_texts, size=(len(query), count))
     for _ in range(100):
-        wrong = np.isin(group[:, None] * num_texts + drawn, relevant)
+        ordered = np.sort(drawn, axis=1)
+        repeated = np.pad(ordered[:, 1:] == ordered[:, :-1], [[0, 0], [1, 0]])
+        wrong = is_relevant(query[:, None], ordered) | repeated
+        drawn = ordered
         if not wrong.any():
             return drawn
         drawn[wrong] = random.integers(num_texts, size=wrong.sum())
-    return np.where(wrong, -1, drawn)  # a query to which nearly all of the corpus is relevant
+    return np.where(wrong, -1, drawn)  # nearly all of a small corpus is relevant, or already in the list
 
 
 def joined(splits: list[EncodedSplit]) -> EncodedSplit:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from zoo import comparison, data_report, distribution, runs, tuning
+from zoo import comparison, data_report, distribution, files, runs, tuning
 from zoo.data import DataError, Dataset
 from zoo.evaluation import is_ranking
 from zoo.training import Options, Recipe, train
@@ -81,8 +81,15 @@ def _check_use(parser, recipe, flags, values, rows):
             parser.error(f"--tune needs a model that is trained. Received: --model {values['model']}")
         if {knob.name for knob in tuning.knobs(recipe)} <= {*values, *chosen.fixed}:
             parser.error(f"--tune needs a knob that is not set. Received: {values}")
-    if flags.start and not (flags.start / "model.keras").is_file():
-        parser.error(f"--from must name the folder of a run with a trained model. Received: {str(flags.start)!r}")
+    if flags.start:
+        if not all((flags.start / name).is_file() for name in ("model.keras", "recipe.json")):
+            parser.error(f"--from must name the folder of a run with a trained model. Received: {str(flags.start)!r}")
+        if recipe(tuning.hyperparameters(**values)).build is None:
+            parser.error(f"--from needs a model that is trained. Received: --model {values['model']}")
+    if flags.replicas and flags.strategy != "mirrored":
+        parser.error(f"--replicas needs --strategy mirrored. Received: --replicas {flags.replicas}")
+    if flags.tuner and not flags.tune:
+        parser.error(f"--tuner needs --tune. Received: --tuner {flags.tuner}")
     for file in flags.embeddings:
         if not file.is_file():
             parser.error(f"--embeddings must name a file. Received: {str(file)!r}")
@@ -106,14 +113,16 @@ def _parser(doc, space, tables):
     )
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs are written")
     parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="train with N seeds")
-    parser.add_argument("--seed", type=int, default=1, help="the first seed")
+    parser.add_argument("--seed", type=_count, default=1, help="the first seed")
     for name in tables:
         parser.add_argument(f"--{name}", action="store_true", help=f"train every row of the recipe's {name}")
     parser.add_argument("--from", dest="start", type=Path, metavar="RUN", help="start from an earlier run")
     parser.add_argument("--tune", type=_positive, metavar="N", help="search the knobs that are not set, N trials")
-    parser.add_argument("--tuner", choices=sorted(tuning.TUNERS), default="bayesian")
+    parser.add_argument("--tuner", choices=sorted(tuning.TUNERS), help="how --tune searches (bayesian)")
     parser.add_argument("--strategy", choices=distribution.STRATEGIES, default="none", help="tf.distribute strategy")
-    parser.add_argument("--replicas", type=_positive, default=2, help="replicas of a mirrored strategy on a CPU")
+    parser.add_argument(
+        "--replicas", type=_positive, metavar="N", help="parts a mirrored strategy splits a CPU into (2)"
+    )
     parser.add_argument("--strict", action="store_true", help="texts shared between splits are an error")
     knobs = parser.add_argument_group("knobs of this recipe (default)")
     for knob in space:
@@ -162,14 +171,12 @@ def _load_folder(flags, recipe):
 
 def _run(recipe, space, values, rows, flags, load):
     # Devices are split before anything else touches them.
-    strategy = distribution.strategy(flags.strategy, flags.replicas)
+    strategy = distribution.strategy(flags.strategy, flags.replicas or 2)
     chosen: Recipe = recipe(tuning.hyperparameters(**values))
     try:
         dataset = load(flags, chosen)
-    except (ValueError, OSError) as error:  # whatever keeps files from being read
-        raise (
-            error if isinstance(error, DataError) else DataError(_place(error), None, "readable data", error)
-        ) from None
+    except OSError as error:  # whatever keeps files from being read
+        raise DataError(error.filename or "data", None, "a readable file", error) from None
     sample = dataset is None
     if sample:
         print(SAMPLE)
@@ -194,6 +201,8 @@ def _run(recipe, space, values, rows, flags, load):
         data_lines=tuple(report.lines()),
     )
     if flags.tune:
+        if sample:
+            print(f"set for the sample, and so not searched: {chosen.on_sample}")
         _tune(recipe, dataset, flags, options, values)
     else:
         _train_rows(recipe, _models(space), dataset, flags, options, rows or [{}], values)
@@ -209,20 +218,30 @@ def _written_sample(recipe, root):
         recipe.sample(Path(unfinished))
         for file in sorted(path for path in Path(unfinished).rglob("*") if path.is_file()):
             place = folder / file.relative_to(unfinished)
+            if place.is_file() and files.read_bytes(place) != files.read_bytes(file):
+                raise DataError(
+                    place,
+                    None,
+                    "the made-up sample as it was written; name files of your own by flags, and take this one away",
+                    f"other content, {place.stat().st_size} bytes",
+                )
             place.parent.mkdir(parents=True, exist_ok=True)
             file.replace(place)
     return folder
-
-
-def _place(error):
-    return getattr(error, "filename", None) or "data"
 
 
 def _tune(recipe, dataset, flags, options, values):
     chosen = recipe(tuning.hyperparameters(**values))
     root = runs.new_folder(flags.runs / chosen.name, "tuning", chosen.model)
     found = tuning.tune(
-        recipe, dataset, root, options, values=values, trials=flags.tune, tuner=flags.tuner, seed=flags.seed
+        recipe,
+        dataset,
+        root,
+        options,
+        values=values,
+        trials=flags.tune,
+        tuner=flags.tuner or "bayesian",
+        seed=flags.seed,
     )
     best = found[0]
     runs.link_latest(best.folder, flags.runs / chosen.name)
@@ -233,8 +252,9 @@ def _tune(recipe, dataset, flags, options, values):
 def _train_rows(recipe, models, dataset, flags, options, rows, values):
     """Trains the rows; the models without weights cost nothing and always stand beside them."""
     scorers = [{"model": m} for m in models if recipe(tuning.hyperparameters(**values | {"model": m})).build is None]
-    for row in [*scorers, *(row for row in rows if row not in scorers)]:
-        hp = tuning.hyperparameters(**values | row)
+    rows = [values | row for row in [*scorers, *rows]]
+    for row in [row for place, row in enumerate(rows) if row not in rows[:place]]:
+        hp = tuning.hyperparameters(**row)
         chosen = recipe(hp)
         seeds = range(flags.seed, flags.seed + (1 if chosen.build is None else flags.seeds))
         trained = []
@@ -251,11 +271,13 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
         if len(trained) > 1:
             numbers = _numbers(comparison.averaged(trained, dataset))
             print(f"{chosen.model}, the scores of {len(trained)} seeds averaged: {dataset.scored_splits[-1]} {numbers}")
-    measured = comparison.measured_rows(comparison.finished_runs(flags.runs, chosen.name), dataset.scored_splits[-1])
-    print()
+    split = dataset.scored_splits[-1]
+    measured = comparison.measured_rows(comparison.finished_runs(flags.runs, chosen.name), split)
+    print(f"\nmeasured on {dataset.name}, {split}")
     # A recipe may measure more than the data set's metrics.
     metrics = dict.fromkeys([*dataset.metrics, *(name for row in measured.values() for name in row)])
-    print(comparison.table(chosen.published, measured, tuple(metrics)))
+    # The papers' figures are of test.
+    print(comparison.table(chosen.published if split != "dev" else {}, measured, tuple(metrics)))
 
 
 def _say_metrics(run, dataset):

@@ -52,7 +52,8 @@ def measured_rows(runs: list[Run], split: str = "test") -> dict[str, Row]:
         if run.settings["data"]["content"] != content:
             continue
         knobs = {name: value for name, value in run.settings["knobs"].items() if name != "seed"}
-        setting = json.dumps([knobs, list(run.settings["embeddings"]["files"])], sort_keys=True)
+        start = run.settings.get("start")
+        setting = json.dumps([knobs, list(run.settings["embeddings"]["files"]), start], sort_keys=True)
         settings[run.settings["model"]] = setting
         by_setting[setting][run.settings["seed"]] = run.metrics[split]
     return {model: _row(list(by_setting[setting].values())) for model, setting in settings.items()}

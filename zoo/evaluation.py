@@ -14,16 +14,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from zoo.data import Dataset
-from zoo.metrics import ranking_metrics
+from zoo.metrics import check_metric, ranking_metrics
 
 _REGRESSION = ("pearson", "spearman", "mse")
 _CLASSIFICATION = ("accuracy", "f1")
-_LOWER_IS_BETTER = ("mse", "perplexity")
+_LOWER_IS_BETTER = ("mse", "perplexity", "loss")
 
 
 def direction(metric: str) -> str:
-    """``"min"`` where a lower value is better, else ``"max"``."""
-    return "min" if metric in _LOWER_IS_BETTER else "max"
+    """``"min"`` where a lower value is better, else ``"max"``.
+
+    Raises:
+        ValueError: for an unknown metric; beside those above, ``perplexity`` and ``loss`` are known.
+    """
+    if metric in _LOWER_IS_BETTER:
+        return "min"
+    if metric not in (*_REGRESSION, *_CLASSIFICATION):
+        check_metric(metric)
+    return "max"
 
 
 def is_ranking(dataset: Dataset) -> bool:
@@ -61,14 +69,15 @@ def evaluate(dataset: Dataset, split: str, scores: Sequence[np.ndarray], thresho
     return {name: found[name] for name in dataset.metrics}
 
 
-def best_threshold(scores: np.ndarray, labels: np.ndarray) -> float:
-    """The score from which on a pair is told a match, so that most pairs are told right.
+def best_threshold(scores: np.ndarray, labels: np.ndarray, metric: str = "accuracy") -> float:
+    """The score from which on a pair is told a match, so that accuracy or F1 is greatest.
 
     Halfway between two neighbouring scores; of several that are equally good the one nearest the middle.
 
     Args:
         scores: ``[n]``.
         labels: ``[n]``, greater than 0 is a match.
+        metric: ``"accuracy"`` or ``"f1"``.
 
     Raises:
         ValueError: without scores.
@@ -78,15 +87,22 @@ def best_threshold(scores: np.ndarray, labels: np.ndarray) -> float:
     order = np.argsort(scores, kind="stable")
     ordered, positive = np.asarray(scores, "float64")[order], np.asarray(labels)[order] > 0
     # Cut i tells the first i pairs no match, the others a match.
-    right = np.concatenate([[0], np.cumsum(~positive)]) + np.concatenate([np.cumsum(positive[::-1])[::-1], [0]])
+    rejected = np.concatenate([[0], np.cumsum(~positive)])  # rightly
+    accepted = positive.sum() - np.concatenate([[0], np.cumsum(positive)])
+    if metric == "f1":
+        told = len(ordered) - np.arange(len(ordered) + 1)
+        value = 2 * accepted / np.maximum(told + positive.sum(), 1)
+    else:
+        value = rejected + accepted
     between = np.concatenate([[True], ordered[1:] > ordered[:-1], [True]])  # never through equal scores
-    best = np.flatnonzero(between & (right == right[between].max()))
+    best = np.flatnonzero(between & (value == value[between].max()))
     cut = best[len(best) // 2]
     if cut == 0:
         return float(ordered[0])
     if cut == len(ordered):
         return float(np.nextafter(ordered[-1], np.inf))
-    return float((ordered[cut - 1] + ordered[cut]) / 2)
+    middle = (ordered[cut - 1] + ordered[cut]) / 2
+    return float(middle if middle > ordered[cut - 1] else ordered[cut])  # neighbouring numbers have none between them
 
 
 def _over_pairs(name, scores, labels, threshold):

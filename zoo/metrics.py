@@ -204,6 +204,15 @@ def _flatten(scores, labels, convention):
     return np.concatenate(flat_scores), np.concatenate(flat_labels), query, counted
 
 
+def check_metric(name: str) -> None:
+    """Refuses a name that is no ranking metric.
+
+    Raises:
+        ValueError: with the names that there are.
+    """
+    _parse(name)
+
+
 def _parse(name: str) -> tuple[str, int | None]:
     if name in ("map", "mrr"):
         return name, None

@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -131,7 +132,7 @@ def new_folder(root: Path, recipe: str, label: str) -> Path:
 
 def link_latest(folder: Path, root: Path) -> None:
     """Points ``root/latest`` to a run's folder below ``root``."""
-    new = root / f".latest-{folder.name}"
+    new = root / f".latest-{uuid.uuid4().hex}"  # two commands may end at once
     new.symlink_to(folder.relative_to(root), target_is_directory=True)
     new.replace(root / "latest")
 
@@ -169,8 +170,8 @@ def write(
         },
         "start": str(options.start.folder) if options.start else None,
         "text": {
-            "tokenizer": recipe.tokenizer,
-            "oov_buckets": recipe.oov_buckets,
+            # An earlier run's encoder, where this one started from it, has its own.
+            **(encoder.get_config() if encoder else {"tokenizer": recipe.tokenizer, "oov_buckets": recipe.oov_buckets}),
             "fields": dataset.fields,
             "max_query_length": recipe.max_query_length,
             "max_candidate_length": recipe.max_candidate_length,

@@ -163,9 +163,14 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         encoder = TextEncoder(words, recipe.tokenizer, recipe.oov_buckets)
     if options.embeddings:
         embeddings, _ = embedding_matrix(
-            options.embeddings, encoder.words, recipe.oov_buckets, seed, random_range=recipe.random_range
+            options.embeddings, encoder.words, encoder.oov_buckets, seed, random_range=recipe.random_range
         )
-        _, coverage = embedding_matrix(options.embeddings, own_words, recipe.oov_buckets, seed)
+        known = set(encoder.words)
+        known_words = [word for word in own_words if word in known]
+        _, coverage = embedding_matrix(options.embeddings, known_words, encoder.oov_buckets, seed)
+        coverage = str(coverage)
+        if len(known_words) < len(own_words):
+            coverage += f"; {len(own_words) - len(known_words)} training words are unknown to the run started from"
     else:
         shape = (encoder.vocabulary_size, recipe.embedding_size)
         embeddings = np.random.default_rng(seed).uniform(-0.25, 0.25, shape).astype("float32")
@@ -175,18 +180,24 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         name: encode_split(groups, encoder, dataset.fields, recipe.max_query_length, recipe.max_candidate_length)
         for name, groups in dataset.splits.items()
     }
-    return EncodedDataset(encoder, splits, embeddings, not options.embeddings, str(coverage), dataset)
+    return EncodedDataset(encoder, splits, embeddings, not options.embeddings, coverage, dataset)
 
 
 class _MeasureDev(keras.callbacks.Callback):
     """Adds what is measured after each epoch to its logs; it stands before the callbacks that read them."""
 
-    def __init__(self, measure):
+    def __init__(self, measure, metric):
         super().__init__()
-        self.measure = measure
+        self.measure, self.metric = measure, metric
 
     def on_epoch_end(self, epoch, logs):
-        for name, value in self.measure().items():
+        values = self.measure()
+        if self.metric and self.metric not in values:
+            raise ValueError(
+                "The metric that chooses the epoch must be among those measured. "
+                f"Received: metric={self.metric!r}, measured={sorted(values)}"
+            )
+        for name, value in values.items():
             logs[f"dev_{name}"] = value
 
 
@@ -279,7 +290,8 @@ def _threshold(dataset, dev_scores):
     if not is_classification(dataset):
         return 0.0
     labels = [label for group in dataset.splits["dev"] for label in group.labels]
-    return best_threshold(np.concatenate(dev_scores), np.array(labels))
+    by = "f1" if dataset.metrics[0] == "f1" else "accuracy"
+    return best_threshold(np.concatenate(dev_scores), np.array(labels), by)
 
 
 def _fit(recipe, folder, encoded, options, seed, record):
@@ -311,6 +323,7 @@ def _fit(recipe, folder, encoded, options, seed, record):
         patience=recipe.patience,
         measure=measure_dev,
         metric=metric,
+        survives=True,
     )
     record |= found
     if recipe.finish:
@@ -319,7 +332,7 @@ def _fit(recipe, folder, encoded, options, seed, record):
 
 
 def copy_weights(source: keras.Model, target: keras.Model) -> str:
-    """Copies the weights whose path and shape agree; returns a line that says which were left.
+    """Copies the weights whose path and shape agree; returns a line that says which, on either side, were left.
 
     Raises:
         ValueError: if none agree.
@@ -338,7 +351,10 @@ def copy_weights(source: keras.Model, target: keras.Model) -> str:
             "The run to start from must share weights with the model, by path and shape. "
             f"Received: {sorted(weights)} for {left}"
         )
-    return f"{len(taken)} weights taken over; new: {', '.join(left) or 'none'}"
+    unused = sorted(weights.keys() - set(taken))
+    return (
+        f"{len(taken)} weights taken over; new: {', '.join(left) or 'none'}; not taken: {', '.join(unused) or 'none'}"
+    )
 
 
 class Fit:
@@ -360,6 +376,8 @@ class Fit:
         if strategy:
             lists = -(-lists // strategy.num_replicas_in_sync) * strategy.num_replicas_in_sync
         settings = {
+            # Replicas share a batch in equal parts: padding would make the rows of one weigh more than the other's.
+            "drop_remainder": bool(strategy),
             "batch_size": lists,
             "list_size": recipe.list_size,
             "negatives": recipe.negatives,
@@ -380,6 +398,7 @@ class Fit:
         measure: Callable[[keras.Model], dict[str, float]] | None = None,
         metric: str | None = None,
         label: str = "epoch",
+        survives: bool = False,
     ) -> tuple[list[dict], dict]:
         """Trains ``model`` in place; it ends with the weights of its best epoch.
 
@@ -394,15 +413,21 @@ class Fit:
                 ``dev_`` before it. A FloatingPointError ends the training.
             metric: which of them chooses the epoch. Without it, the last epoch is kept.
             label: what an epoch is called in the lines of progress.
+            survives: whether training that is interrupted or diverges after its best epoch ends with that.
 
         Returns:
             One row per epoch, and what the run records: ``best_epoch``, ``seconds_per_epoch``, and
-            ``interrupted`` or ``diverged`` where training ended so after its first epoch.
+            ``interrupted`` or ``diverged`` where training ended so and survived.
 
         Raises:
-            RuntimeError: if the scores are no numbers after the first epoch.
-            KeyboardInterrupt: in the first epoch.
+            ValueError: if ``metric`` is not measured.
+            RuntimeError: if the scores are no numbers.
+            KeyboardInterrupt: if interrupted.
         """
+        if metric and not measure:
+            raise ValueError(
+                f"A metric that chooses the epoch must be measured. Received: metric={metric!r}, measure=None"
+            )
         options = self.options
         with options.strategy.scope() if options.strategy else contextlib.nullcontext():
             fitted = keras.Model(model.input, model.output[output]) if output else model
@@ -417,7 +442,7 @@ class Fit:
         )
         # Held by hand, so that an interrupted fit still has it.
         history = keras.callbacks.History()
-        measured = [_MeasureDev(lambda: measure(model))] if measure else []
+        measured = [_MeasureDev(lambda: measure(model), metric)] if measure else []
         board = keras.callbacks.TensorBoard(self.folder / "tensorboard" / label, write_graph=False)
         found = {}
         try:
@@ -430,11 +455,11 @@ class Fit:
             )
         except (KeyboardInterrupt, FloatingPointError) as stopped:
             diverged = isinstance(stopped, FloatingPointError)
-            if best.best_weights is None:
+            if not survives or best.best_weights is None:
                 if diverged:
                     raise RuntimeError(
-                        "Training must keep scores finite, and did not in its first epoch; try a lower learning "
-                        f"rate. Received: knobs={options.knobs}"
+                        "Training must keep scores finite; try a lower learning rate. "
+                        f"Received: {label} {len(history.epoch) + 1}, knobs={options.knobs}"
                     ) from None
                 raise
             options.say(f"{'diverged' if diverged else 'interrupted'}: the best epoch so far is kept")

@@ -29,8 +29,8 @@ def word_vectors(ids, embeddings, *, trainable, projection, projection_activatio
         trainable: whether the word vectors are trained; the papers fix theirs.
         projection: units of the projection, 0 for none.
         projection_activation: its activation, None for a linear map.
-        dropout: rate on the projected vectors; a word loses the same numbers wherever it stands in the batch
-            (Gal and Ghahramani 2016, section 4.2).
+        dropout: rate on the projected vectors; a word loses the same numbers wherever these texts hold it
+            (Gal and Ghahramani 2016, section 4.2); under JAX, each position by itself.
         l2: factor of the squared kernel in the loss.
 
     Returns:

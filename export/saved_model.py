@@ -9,6 +9,7 @@ Signatures, with named inputs and outputs; every output has one row per row of t
     request whose queries are all equal encodes the query once.
 ``score_ids``
     query, candidate: int32 [n, tokens], 0 is padding, to the model's outputs: the numeric twin, for other runtimes.
+    A model of character n-grams takes [n, tokens, n-grams].
 ``diagnose``
     text: string [n], read as a candidate, to num_tokens int32 [n], oov_rate float32 [n], truncated bool [n].
 ``encode``
@@ -122,7 +123,7 @@ class _Graph:
         inputs = [*self.query, *self.candidate]
         functions = {
             "serving_default": _concrete(self.score_texts, inputs, [None], tf.string),
-            "score_ids": _concrete(self.score_ids, inputs, [None, None], tf.int32),
+            "score_ids": _concrete(self.score_ids, inputs, [None] * self._axes_of_ids(), tf.int32),
             "diagnose": _concrete(self.diagnose, ["text"], [None], tf.string),
         }
         if len(self.run.fields) == 1 and any(layer.name == "encoder" for layer in self.model.layers):
@@ -166,12 +167,15 @@ class _Graph:
     def _match(self, ids, lists):
         """Queries ``[lists, T]`` and candidates ``[n, T]`` to the model's outputs by name, each ``[n, ...]``."""
         for name in self.candidate:
-            ids[name] = tf.reshape(ids[name], tf.stack([lists, -1, tf.shape(ids[name])[1]]))
+            ids[name] = tf.reshape(ids[name], tf.concat([[lists, -1], tf.shape(ids[name])[1:]], 0))
         outputs = self.model(ids, training=False)
         outputs = outputs if isinstance(outputs, dict) else {"score": outputs}
         return {
             name: tf.reshape(tf.cast(output, tf.float32), [-1, *output.shape[2:]]) for name, output in outputs.items()
         }
+
+    def _axes_of_ids(self):
+        return 3 if self.run.text_encoder.ngram_sizes else 2
 
     def _number_of_lists(self, inputs):
         """1 if all rows ask the same query, so that one list holds all candidates; else one list per row."""
@@ -203,7 +207,7 @@ def _at_least_one_row(value, filler):
 
 
 def _at_least_one_column(ids):
-    return tf.pad(ids, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(ids)[1])]])
+    return tf.pad(ids, [[0, 0], *([0, tf.maximum(0, 1 - tf.shape(ids)[axis])] for axis in range(1, len(ids.shape)))])
 
 
 def _as_float32(config):

@@ -1,7 +1,10 @@
 """DistinctTokens: what depends on a token alone is computed once, however often it stands in a batch.
 
-U distinct tokens of the batch, ``...`` any leading axes, T tokens of a text.
+U distinct tokens of the batch, ``...`` any leading axes, T tokens of a text, G n-grams of a token.
 """
+
+import functools
+import math
 
 import keras
 from keras import ops
@@ -19,11 +22,14 @@ class DistinctTokens(keras.layers.Layer):
 
     Under JAX, whose shapes are fixed before the ids are known, every position keeps its own row.
 
+    Args:
+        rows: whether a token is a row of ids, the last axis, as the character n-grams of `CharNgramEmbedding`.
+
     Input shape:
-        A list of int32 ids `[..., T]`.
+        A list of int32 ids `[..., T]`, or `[..., T, G]`, whose G may differ: short rows are filled up with 0.
 
     Output shape:
-        `words` `[U]`, int32, and a list of `places`, int32, each of its input's shape: `words[places]` are the ids.
+        `words` `[U]` or `[U, G]`, int32, and a list of `places` `[..., T]`, int32: `words[places]` are the ids.
 
     Example:
         >>> words, (places,) = DistinctTokens()([np.array([[7, 3, 7], [3, 0, 0]])])
@@ -31,23 +37,48 @@ class DistinctTokens(keras.layers.Layer):
         ([7, 3, 0], [[0, 1, 0], [1, 2, 2]])
     """
 
+    def __init__(self, rows=False, **kwargs):
+        super().__init__(**kwargs)
+        self.rows = rows
+
     def call(self, ids):
-        flat = ops.concatenate([ops.reshape(ops.cast(x, "int32"), (-1,)) for x in ids])
-        words, places = _unique(flat)
+        ids = [ops.cast(x, "int32") for x in ids]
+        texts = [ops.shape(x)[:-1] if self.rows else ops.shape(x) for x in ids]
+        words, places = _unique(ops.concatenate(_as_wide_rows(ids) if self.rows else [_flat(x) for x in ids]))
         split, start = [], 0
-        for x in ids:
-            end = start + ops.size(x)
-            split.append(ops.reshape(places[start:end], ops.shape(x)))
+        for shape in texts:
+            end = start + math.prod(shape)
+            split.append(ops.reshape(places[start:end], shape))
             start = end
         return words, split
 
     def compute_output_spec(self, ids):
-        return keras.KerasTensor((None,), "int32"), [keras.KerasTensor(x.shape, "int32") for x in ids]
+        places = [keras.KerasTensor(x.shape[:-1] if self.rows else x.shape, "int32") for x in ids]
+        return keras.KerasTensor((None, None) if self.rows else (None,), "int32"), places
+
+    def get_config(self):
+        return {**super().get_config(), "rows": self.rows}
+
+
+def _flat(ids):
+    return ops.reshape(ids, (-1,))
+
+
+def _as_wide_rows(ids):
+    """Each `[..., T, G]` as `[number, widest G]`."""
+    widths = [ops.shape(x)[-1] for x in ids]
+    widest = functools.reduce(ops.maximum, widths)
+    wide = []
+    for x, width in zip(ids, widths, strict=True):
+        rows = ops.reshape(x, (math.prod(ops.shape(x)[:-1]), width))
+        filler = ops.zeros((ops.shape(rows)[0], widest - width), "int32")
+        wide.append(ops.concatenate([rows, filler], axis=1))
+    return wide
 
 
 def _unique(ids):
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        return tf.unique(ids)
-    return ids, ops.arange(ops.size(ids), dtype="int32")
+        return tf.raw_ops.UniqueV2(x=ids, axis=[0]) if len(ids.shape) == 2 else tf.unique(ids)
+    return ids, ops.arange(ops.shape(ids)[0], dtype="int32")

@@ -5,10 +5,11 @@ Shapes: ``B`` batch, ``T`` tokens, ``d`` states; further axes may stand between 
 
 import keras
 
-from layers.masking import last_state, masked_max, masked_mean
+from layers.masking import last_state, masked_max, masked_mean, masked_sum
 
 _POOLS = {
     "mean": lambda states, mask: masked_mean(states, mask, axis=-2),
+    "sum": lambda states, mask: masked_sum(states, mask, axis=-2),
     "max": lambda states, mask: masked_max(states, mask, axis=-2),
     "last": last_state,
 }
@@ -16,12 +17,13 @@ _POOLS = {
 
 @keras.saving.register_keras_serializable(package="pairzoo")
 class MaskedPooling(keras.layers.Layer):
-    """Mean, maximum or last of the states of real tokens.
+    """Mean, sum, maximum or last of the states of real tokens.
 
     A text without tokens gives the zero vector under each mode.
 
     Args:
-        mode: ``"mean"`` (CTRN's temporal mean pooling), ``"max"`` (CNN) or ``"last"`` (recurrent encoders).
+        mode: ``"mean"`` (CTRN's temporal mean pooling), ``"sum"``, ``"max"`` (CNN) or ``"last"`` (recurrent
+            encoders).
 
     Call arguments:
         states: ``[B, ..., T, d]``.
@@ -31,7 +33,7 @@ class MaskedPooling(keras.layers.Layer):
         ``[B, ..., d]``.
 
     Raises:
-        ValueError: if ``mode`` is none of the three.
+        ValueError: if ``mode`` is none of these.
 
     Example:
         >>> MaskedPooling("mean")(np.ones((2, 3, 4)), mask=np.array([[1, 1, 0], [0, 0, 0]], bool)).shape

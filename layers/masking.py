@@ -27,6 +27,11 @@ def masked_softmax(logits, mask, axis=-1):
     return ops.cast(ops.where(mask, weights, 0.0), logits.dtype)
 
 
+def masked_sum(x, mask, axis=1):
+    """Sum over the real positions of `axis`, which is dropped: `[B, T, d] -> [B, d]`."""
+    return ops.cast(ops.sum(ops.where(_like(mask, x), _widened(x), 0.0), axis=axis), x.dtype)
+
+
 def masked_mean(x, mask, axis=1):
     """Mean over the real positions of `axis`, which is dropped: `[B, T, d] -> [B, d]`."""
     mask = _like(mask, x)

@@ -110,7 +110,7 @@ def may_import_backend(source, target, at_module_level):
     if is_in(source, "zoo.models") or is_in(source, "recipes"):
         return False
     if at_module_level:
-        return (source, target) == ("zoo.text", "tensorflow")
+        return source in ("zoo.text", "zoo.char_ngrams") and target == "tensorflow"
     return target.startswith("tensorflow")
 
 

@@ -255,3 +255,32 @@ def test_joined_splits_are_one_after_the_other(split):
     assert joined([split]) is split
     each = [*pairs_of(Batches(split, 2)), *pairs_of(Batches(other, 2)), *pairs_of(Batches(split, 2))]
     assert sorted(pairs_of(Batches(both, 2, 3))) == sorted(each)
+
+
+def test_texts_of_ngrams_are_as_wide_as_their_widest_token():
+    rows = np.array([[0, 0, 0], [4, 0, 0], [5, 6, 0], [7, -1, 8]])
+    texts = TokenIds(np.array([1, 2, 3, 1]), np.array([0, 2, 2, 4]), rows)
+    assert texts.padded(np.array([0, 1, -1]), 3).tolist() == [[[4, 0], [5, 6], [0, 0]], [[0, 0]] * 3, [[0, 0]] * 3]
+    assert texts.padded(np.array([[2]]), 2).tolist() == [[[[7, -1, 8], [4, 0, 0]]]]
+    assert texts.padded(np.array([1]), 1, 4).shape == (1, 1, 4)
+    assert texts.padded(np.array([-1]), 1).tolist() == [[[0]]]
+
+
+def test_no_two_batches_of_ngrams_but_equal_ones_have_the_width_of_the_first():
+    encoder = TextEncoder([], oov_buckets=50, ngram_sizes=[3])
+    groups = [Group(str(n), ("a " * n,), (("bc" * n,),), (1.0,)) for n in range(1, 9)]
+    batches = Batches(encode_split(groups, encoder, ("text",), 20, 20), 2)
+    widths = [batches[number][0]["candidate"].shape[-1] for number in range(len(batches))]
+    assert widths[0] > max(widths[1:]) and widths[1:] == sorted(widths[1:])
+
+
+def test_splits_of_ngrams_are_joined_with_their_rows():
+    encoder = TextEncoder([], oov_buckets=50, ngram_sizes=[3])
+    parts = [
+        encode_split([Group(text, (text,), ((text[::-1],),), (1.0,)) for text in texts], encoder, ("text",), 9, 9)
+        for texts in (["ab abcdef", ""], ["abc", "xyzzy x ab"])
+    ]
+    whole = joined(parts).query_ids["text"]
+    for number, (part, place) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
+        expected = parts[part].query_ids["text"].padded(np.array([place]), 4, 9)
+        np.testing.assert_array_equal(whole.padded(np.array([number]), 4, 9), expected)

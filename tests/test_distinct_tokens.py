@@ -29,6 +29,18 @@ def test_words_at_places_are_the_ids_and_no_word_is_there_twice():
         np.testing.assert_array_equal(np.array(words)[at], texts)
 
 
+def test_rows_of_ids_are_tokens_too():
+    query, candidate = (np.stack([x, x % 3 * (x > 4), x * 0], axis=-1) for x in (QUERY, CANDIDATE))
+    words, places = DistinctTokens(rows=True)([query[..., :2], candidate])
+    assert len(words) == len(np.unique(np.concatenate([query.reshape(-1, 3), candidate.reshape(-1, 3)]), axis=0))
+    for texts, at in zip([query, candidate], places, strict=True):
+        np.testing.assert_array_equal(np.array(words)[at], texts)
+    symbols = [keras.Input(shape, dtype="int32") for shape in ((None, None), (None, None, None))]
+    words, places = DistinctTokens(rows=True)(symbols)
+    assert [x.shape for x in (words, *places)] == [(None, None), (None, None), (None, None, None)]
+    assert DistinctTokens(rows=True).get_config()["rows"]
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
 def test_of_no_tokens_there_are_no_words(shape):
     words, (places,) = DistinctTokens()([np.zeros(shape, "int32")])

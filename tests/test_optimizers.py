@@ -160,3 +160,21 @@ def test_the_class_survives_the_keras_file(name, tmp_path):
     assert type(again) is getattr(optimizers, name)
     assert again.get_config() == optimizer.get_config()
     assert int(again.iterations.numpy()) == 1
+
+
+def test_adagrad_reads_and_writes_the_rows_of_a_batch_alone():
+    table = keras.Variable(START)
+    optimizer = optimizers.Adagrad(0.1)
+    optimizer.build([table])
+    before = START.copy()
+    # What no gradient touches may hold anything: it is not even read.
+    accumulator = np.full(START.shape, 0.1, "float32")
+    accumulator[4:] = np.nan
+    optimizer._accumulators[0].assign(accumulator)
+    gradient = tf.IndexedSlices(tf.constant(WEIGHTS[0]), tf.constant(IDS[0]), tf.constant(START.shape, "int64"))
+    optimizer.apply([gradient], [table])
+    after = table.numpy()
+    np.testing.assert_array_equal(after[4:], before[4:])
+    total = dense_gradient(0).astype("float64")
+    expected = before - 0.1 * total / np.sqrt(0.1 + total**2 + 1e-7)
+    np.testing.assert_allclose(after[:4], expected[:4], rtol=1e-6)

@@ -18,10 +18,19 @@ PADDING_LABEL = -1.0
 
 @dataclass(frozen=True)
 class TokenIds:
-    """The ids of many texts without padding: text i is ``flat[offsets[i]:offsets[i + 1]]``."""
+    """The ids of many texts without padding: text i is ``flat[offsets[i]:offsets[i + 1]]``.
+
+    Where a token is a row of ids, those of its character n-grams, ``flat`` holds the numbers of rows.
+
+    Attributes:
+        flat: ``[total]``.
+        offsets: ``[texts + 1]``.
+        rows: ``[1 + tokens, g]``, row 0 being padding; None where a token is one id.
+    """
 
     flat: np.ndarray
     offsets: np.ndarray
+    rows: np.ndarray | None = None
 
     @property
     def longest(self) -> int:
@@ -33,16 +42,28 @@ class TokenIds:
         tokens = np.where(index < 0, 0, self.offsets[index + 1] - self.offsets[index])
         return max(1, int(tokens.max(initial=0)))
 
-    def padded(self, index: np.ndarray, length: int) -> np.ndarray:
-        """Rows of texts, ``index.shape + (length,)``; an index below 0 gives a row of padding."""
+    @cached_property
+    def _widths(self) -> np.ndarray:
+        """N-grams of each row."""
+        return (self.rows != 0).sum(axis=1)
+
+    def padded(self, index: np.ndarray, length: int, width: int | None = None) -> np.ndarray:
+        """Texts, ``index.shape + (length,)``; an index below 0 gives padding throughout.
+
+        Where a token is a row of n-grams, ``width`` of them stand in a further axis, by default those of the widest
+        token of these texts.
+        """
         start = self.offsets[index]
         tokens = np.where(index < 0, 0, self.offsets[index + 1] - start)
         column = np.arange(length)
         inside = column < tokens[..., None]
         position = np.where(inside, start[..., None] + column, 0)
-        if not len(self.flat):
-            return np.zeros(inside.shape, "int32")
-        return np.where(inside, self.flat[position], 0).astype("int32")
+        ids = np.where(inside, self.flat[position], 0) if len(self.flat) else np.zeros(inside.shape, "int32")
+        if self.rows is None:
+            return ids.astype("int32")
+        width = width or max(1, int(self._widths[ids].max(initial=0)))
+        rows = self.rows[ids][..., :width].astype("int32")
+        return np.pad(rows, [*[(0, 0)] * ids.ndim, (0, width - rows.shape[-1])])
 
 
 @dataclass(frozen=True)
@@ -254,7 +275,8 @@ class Batches(keras.utils.PyDataset):
             for field, ids in texts.items():
                 # Keras takes an axis for fixed if the first two batches agree in it; no other batch has this length.
                 length = ids.longest + 1 if number == 0 else ids.longest_of(index)
-                inputs[input_name(side, field, tuple(texts))] = ids.padded(index, length)
+                width = ids.rows.shape[1] + 1 if number == 0 and ids.rows is not None else None
+                inputs[input_name(side, field, tuple(texts))] = ids.padded(index, length, width)
         return inputs, labels.astype("float32")
 
 
@@ -344,9 +366,15 @@ def joined(splits: list[EncodedSplit]) -> EncodedSplit:
 
 
 def _joined_ids(first, other):
-    return TokenIds(
-        np.concatenate([first.flat, other.flat]), np.concatenate([first.offsets, other.offsets[1:] + len(first.flat)])
-    )
+    flat, rows = other.flat, None
+    if first.rows is not None:
+        width = max(first.rows.shape[1], other.rows.shape[1])
+        rows = np.concatenate(
+            [np.pad(part, [(0, 0), (0, width - part.shape[1])]) for part in (first.rows, other.rows[1:])]
+        )
+        flat = flat + len(first.rows) - 1
+    offsets = np.concatenate([first.offsets, other.offsets[1:] + len(first.flat)])
+    return TokenIds(np.concatenate([first.flat, flat]), offsets, rows)
 
 
 def predict_split(model, split: EncodedSplit, batch_size: int = 256) -> dict[str, np.ndarray]:

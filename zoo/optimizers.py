@@ -61,8 +61,27 @@ class Adagrad(_SummedRows, keras.optimizers.Adagrad):
 
     Tomar et al. 2017 take learning_rate 0.1; accumulators start at 0.1, here as in TensorFlow 1.
 
+    Rows without a gradient stay as they are under this rule, so those of a batch alone are read and written: a
+    step costs no more for a table of a million rows. Keras takes the root of the whole table.
+
     Reference: Duchi et al. 2011, Figure 1 (diagonal).
     """
+
+    def update_step(self, gradient, variable, learning_rate):
+        gradient = _sum_rows(gradient, self._dense)
+        if not hasattr(gradient, "indices"):
+            super().update_step(gradient, variable, learning_rate)
+            return
+        import tensorflow as tf
+
+        def of_rows(values):
+            return tf.IndexedSlices(tf.cast(values, variable.dtype), gradient.indices)
+
+        accumulator = self._accumulators[self._get_variable_index(variable)]
+        squares = tf.square(tf.cast(gradient.values, variable.dtype))
+        self.assign_add(accumulator, of_rows(squares))
+        root = tf.sqrt(tf.gather(accumulator.value, gradient.indices) + self.epsilon)
+        self.assign_sub(variable, of_rows(tf.cast(learning_rate, root.dtype) * gradient.values / root))
 
 
 @_register

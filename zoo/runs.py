@@ -81,7 +81,8 @@ class Run:
     def text_encoder(self) -> TextEncoder:
         """Strings to ids, with the run's vocabulary."""
         text = self.settings["text"]
-        return TextEncoder(read_vocabulary(self.folder / "vocabulary.txt"), text["tokenizer"], text["oov_buckets"])
+        words = read_vocabulary(self.folder / "vocabulary.txt")
+        return TextEncoder(words, text["tokenizer"], text["oov_buckets"], text.get("ngram_sizes", ()))
 
     @cached_property
     def model(self) -> keras.Model:

@@ -23,7 +23,9 @@ from typing import NamedTuple
 
 from zoo.data import Group
 from zoo.datasets import pairs as pairs_file
+from zoo.datasets import paralex as paralex_files
 from zoo.datasets import qatar_living as qatar_living_files
+from zoo.datasets import quora as quora_files
 from zoo.datasets import sick as sick_files
 from zoo.datasets import trec_qa as trec_qa_files
 from zoo.datasets import yahoo_qa as yahoo_qa_files
@@ -35,6 +37,8 @@ NUM_QUESTIONS = {
     "qatar_living": {"train": 1600, "dev": 200, "test": 200},
     "pairs": {"pairs": 3000},
     "sick": {"train": 2400, "trial": 300, "test": 300},
+    "paralex": {"clusters": 300},
+    "quora": {"train": 4000, "dev": 600, "test": 600},
 }
 TOPICS = Path(__file__).with_name("sample_topics.tsv")
 
@@ -104,6 +108,48 @@ def sick(folder: str | Path, seed: int = 0) -> None:
     grammar = _grammar()
     drawn = {split: [_statements(rng, grammar) for _ in range(size)] for split, size in NUM_QUESTIONS["sick"].items()}
     sick_files.write(drawn, folder)
+
+
+def quora(folder: str | Path, seed: int = 0) -> None:
+    """Write pairs of questions, four of ten with one meaning, as the lines of Wang et al.'s split."""
+    sizes = NUM_QUESTIONS["quora"]
+    drawn = iter(question_pairs(sum(sizes.values()), seed))
+    quora_files.write({split: [next(drawn) for _ in range(size)] for split, size in sizes.items()}, folder)
+
+
+def paralex(folder: str | Path, seed: int = 0) -> None:
+    """Write clusters of two to twelve questions with one meaning, as clusters.txt."""
+    rng = random.Random(f"paralex {seed}")
+    grammar = _grammar()
+    clusters: dict[About, list[str]] = {}
+    while len(clusters) < NUM_QUESTIONS["paralex"]["clusters"]:
+        domain = rng.randrange(len(grammar.things))
+        about = About(domain, rng.randrange(len(grammar.things[domain])), rng.randrange(len(grammar.asks)))
+        if about not in clusters:
+            drawn = (_question(rng, grammar, about, _slots(rng)) for _ in range(rng.randint(2, 12)))
+            clusters[about] = list(dict.fromkeys(drawn))
+        if len(clusters) == sum(map(len, grammar.things)) * len(grammar.asks):
+            break  # the grammar has no more
+    paralex_files.write(clusters, folder)
+
+
+def question_pairs(num_pairs: int, seed: int = 0) -> list[Group]:
+    """Pairs of questions: of one need about one thing, or of two that differ in either; all pairs differ."""
+    rng = random.Random(seed)
+    grammar = _grammar()
+    found: dict[tuple[str, str], float] = {}
+    while len(found) < num_pairs:
+        domain = rng.randrange(len(grammar.things))
+        about = About(domain, rng.randrange(len(grammar.things[domain])), rng.randrange(len(grammar.asks)))
+        label = float(rng.random() < 0.4)
+        other = about if label else _wrong(rng, grammar, about)
+        query, candidate = (_question(rng, grammar, each, _slots(rng)) for each in (about, other))
+        if query != candidate:
+            found.setdefault((query, candidate), label)
+    return [
+        Group(f"S{number}", (query,), ((candidate,),), (label,))
+        for number, ((query, candidate), label) in enumerate(found.items(), start=1)
+    ]
 
 
 def groups(

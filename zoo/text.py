@@ -11,6 +11,9 @@ What happens to a text:
    (NFKC), all kinds of white space and controls become a space, invisible characters vanish, typographic
    quotes become ASCII. A letter followed by a combining accent becomes the accented letter. Accents are kept.
 3. It is split into words and signs; the rules are in `zoo.word_patterns`.
+
+With sizes of character n-grams, a token is given by a row of the ids of its n-grams, see `zoo.char_ngrams`: the
+vocabulary then holds n-grams, and words that training never saw share theirs with others.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from itertools import islice
 import numpy as np
 import tensorflow as tf
 
+from zoo.char_ngrams import check_sizes, count_ngrams, ngrams
 from zoo.characters import character_arrays
 from zoo.vocabulary import UNKNOWN_PIECE, check_words, learn_pieces, read_vocabulary, write_vocabulary
 from zoo.word_patterns import NEEDS_REWRITING, REWRITES, SIGN, TOKEN
@@ -46,24 +50,39 @@ class TextEncoder(tf.Module):
             tensorflow-text and needs its operations where the graph is loaded. Its vocabulary holds
             ``[UNK]``.
         oov_buckets: number of ids that unknown words are hashed to. At least 1 for ``word``; a wordpiece
-            vocabulary has its own unknown piece, so 0 is enough there.
+            vocabulary has its own unknown piece, so 0 is enough there, as it is beside a vocabulary of n-grams:
+            an unknown one then has the id -1, and adds nothing to its token.
+        ngram_sizes: if given, a token is a row of the ids of its character n-grams of these sizes, and ``words``
+            are n-grams, of which there may be none; for ``word`` alone.
 
     Raises:
         ValueError: if the vocabulary holds a duplicate, an empty word or one with a line break, or if an
             argument is out of range.
     """
 
-    def __init__(self, words: Sequence[str], tokenizer: str = "word", oov_buckets: int = 64):
+    def __init__(
+        self,
+        words: Sequence[str],
+        tokenizer: str = "word",
+        oov_buckets: int = 64,
+        ngram_sizes: Sequence[int] = (),
+    ):
         super().__init__(name="text_encoder")
         if tokenizer not in TOKENIZERS:
             raise ValueError(f"tokenizer must be one of {', '.join(TOKENIZERS)}. Received: tokenizer={tokenizer!r}")
-        fewest = 1 if tokenizer == "word" else 0
+        words = list(words)
+        fewest = 1 if tokenizer == "word" and not (ngram_sizes and words) else 0
         if oov_buckets < fewest:
             raise ValueError(
                 f"oov_buckets must be at least {fewest} for the {tokenizer} tokenizer. "
                 f"Received: oov_buckets={oov_buckets}"
             )
-        words = list(words)
+        if ngram_sizes and tokenizer != "word":
+            raise ValueError(
+                f"Character n-grams are those of words. Received: ngram_sizes={tuple(ngram_sizes)}, "
+                f"tokenizer={tokenizer!r}"
+            )
+        self.ngram_sizes = check_sizes(ngram_sizes)
         check_words(words)
         if tokenizer == "wordpiece" and UNKNOWN_PIECE not in words:
             raise ValueError(
@@ -76,7 +95,10 @@ class TextEncoder(tf.Module):
         self._joined_words = "\n".join(words)
         self._num_words = len(words)
         first = 1 + oov_buckets
-        self._ids = _table(tf.constant(words, tf.string), np.arange(first, first + len(words), dtype=np.int64), 0)
+        # A table cannot be empty; no token and no n-gram is a line break.
+        self._ids = _table(
+            tf.constant(words or ["\n"], tf.string), np.arange(first, first + max(1, len(words)), dtype=np.int64), 0
+        )
         characters = character_arrays()
         # Rows 0 of start and length stand for a character that stays as it is.
         # Tensors, because arrays would be copied into every function that calls this encoder.
@@ -92,10 +114,12 @@ class TextEncoder(tf.Module):
             self._flat_ids, input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int64)]
         )
         self._run_flat = lambda texts, max_length: flat(texts, max_length)
+        rows = tf.function(self._ngram_rows, input_signature=[tf.TensorSpec([None], tf.string)])
+        self._run_rows = lambda tokens: rows(tokens)
 
     @property
     def words(self) -> list[str]:
-        """The vocabulary; word i has the id ``1 + oov_buckets + i``."""
+        """The vocabulary, of n-grams where tokens are given by these; word i has the id ``1 + oov_buckets + i``."""
         return self._joined_words.split("\n") if self._num_words else []
 
     @property
@@ -105,7 +129,7 @@ class TextEncoder(tf.Module):
 
     def get_config(self) -> dict:
         """What rebuilds this encoder besides its words: ``TextEncoder(words, **config)``."""
-        return {"tokenizer": self.tokenizer, "oov_buckets": self.oov_buckets}
+        return {"tokenizer": self.tokenizer, "oov_buckets": self.oov_buckets, "ngram_sizes": list(self.ngram_sizes)}
 
     def normalize(self, texts: tf.Tensor) -> tf.Tensor:
         """Texts, string [n], to folded texts, string [n] (steps 1 and 2 of the module)."""
@@ -131,17 +155,27 @@ class TextEncoder(tf.Module):
             max_length: tokens that are kept of each text, the first ones; a number or an int32 scalar.
 
         Returns:
-            ``ids`` int32 [n, t], t the longest kept text of the batch but at least 1; ``num_tokens`` and
-            ``num_unknown`` int32 [n], counted before the cut; ``truncated`` bool [n].
+            ``ids`` int32 [n, t], t the longest kept text of the batch but at least 1, or [n, t, g], g the most
+            n-grams of a token; ``num_tokens`` and ``num_unknown`` int32 [n], counted before the cut, a token being
+            unknown if no n-gram of it is in a vocabulary of n-grams; ``truncated`` bool [n].
         """
         _check_length(max_length)
         texts = tf.convert_to_tensor(texts, tf.string)
-        ids, is_unknown = self._ragged_ids(texts)
+        if self.ngram_sizes:
+            tokens = self.tokenize(texts)
+            distinct, places = tf.unique(tokens.flat_values)
+            rows = self._ngram_rows(distinct)
+            known = tf.reduce_any(rows > self.oov_buckets, axis=1) if self._num_words else tf.ones_like(distinct, bool)
+            ids, is_unknown = tokens.with_flat_values(1 + places), tokens.with_flat_values(~tf.gather(known, places))
+        else:
+            ids, is_unknown = self._ragged_ids(texts)
         num_tokens = tf.cast(ids.row_lengths(), tf.int32)
         width = tf.maximum(1, tf.minimum(max_length, tf.reduce_max(num_tokens)))
-        dense = ids.to_tensor(shape=tf.stack([-1, width]))
+        dense = tf.ensure_shape(ids.to_tensor(shape=tf.stack([-1, width])), [None, None])
+        if self.ngram_sizes:
+            dense = tf.gather(tf.pad(rows, [[1, 0], [0, 0]]), dense)
         return {
-            "ids": tf.ensure_shape(dense, [None, None]),
+            "ids": dense,
             "num_tokens": num_tokens,
             "num_unknown": tf.reduce_sum(tf.cast(is_unknown, tf.int32), axis=1),
             "truncated": (num_tokens > max_length) | (tf.strings.length(texts) > MAX_BYTES),
@@ -155,9 +189,12 @@ class TextEncoder(tf.Module):
             max_length: tokens that are kept of each text.
 
         Returns:
-            ``ids`` int32 [total] and ``offsets`` int64 [n + 1]: text i is ``ids[offsets[i]:offsets[i + 1]]``.
+            ``ids`` int32 [total] and ``offsets`` int64 [n + 1]: text i is ``ids[offsets[i]:offsets[i + 1]]``. With
+            n-grams, ``ids`` says which of the third array's rows, int32 [1 + tokens, g], a token is.
         """
         _check_length(max_length)
+        if self.ngram_sizes:
+            return self._encode_ngrams(texts, max_length)
         ids = [np.zeros(0, np.int32)]
         lengths = [np.zeros(1, np.int64)]
         for batch in _batches(texts):
@@ -165,6 +202,34 @@ class TextEncoder(tf.Module):
             ids.append(values.numpy())
             lengths.append(row_lengths.numpy())
         return np.concatenate(ids), np.cumsum(np.concatenate(lengths))
+
+    def _encode_ngrams(self, texts: Sequence[str], max_length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        row_of: dict[bytes, int] = {}
+        ids = [np.zeros(0, np.int32)]
+        lengths = [np.zeros(1, np.int64)]
+        for batch in _batches(texts):
+            distinct, places, row_lengths = self._run_flat(batch, tf.constant(max_length, tf.int64))
+            rows = [row_of.setdefault(token, 1 + len(row_of)) for token in distinct.numpy()]
+            ids.append(np.array(rows, np.int32)[places.numpy()])
+            lengths.append(row_lengths.numpy())
+        tokens = list(row_of)
+        parts = [self._run_rows(tf.constant(tokens[at : at + _BATCH])).numpy() for at in range(0, len(tokens), _BATCH)]
+        table = np.zeros((1 + len(tokens), max([1, *(part.shape[1] for part in parts)])), np.int32)
+        for number, part in enumerate(parts):
+            table[1 + number * _BATCH :][: len(part), : part.shape[1]] = part
+        return np.concatenate(ids), np.cumsum(np.concatenate(lengths)), table
+
+    def _ngram_rows(self, tokens: tf.Tensor) -> tf.Tensor:
+        """Tokens, string [n], to the ids of their n-grams, int32 [n, g], g at least 1; 0 is padding, never first."""
+        parts = ngrams(tokens, self.ngram_sizes or (1,))
+        ids = self._ids.lookup(parts.flat_values)
+        if self.oov_buckets:
+            hashed = 1 + tf.strings.to_hash_bucket_fast(parts.flat_values, self.oov_buckets)
+        else:
+            hashed = -tf.ones_like(ids)
+        ids = parts.with_flat_values(tf.cast(tf.where(ids == 0, hashed, ids), tf.int32))
+        width = tf.maximum(1, tf.reduce_max(tf.cast(ids.row_lengths(), tf.int32)))
+        return tf.ensure_shape(ids.to_tensor(shape=tf.stack([-1, width])), [None, None])
 
     def _split(self, texts: tf.Tensor) -> tf.RaggedTensor:
         if self.tokenizer == "wordpiece":
@@ -184,7 +249,10 @@ class TextEncoder(tf.Module):
             is_unknown = ids == self._unknown_id
         return tokens.with_flat_values(tf.cast(ids, tf.int32)), tokens.with_flat_values(is_unknown)
 
-    def _flat_ids(self, texts: tf.Tensor, max_length: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _flat_ids(self, texts: tf.Tensor, max_length: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        if self.ngram_sizes:
+            tokens = self.tokenize(texts)[:, :max_length]
+            return *tf.unique(tokens.flat_values), tokens.row_lengths()
         ids = self._ragged_ids(texts)[0][:, :max_length]
         return ids.flat_values, ids.row_lengths()
 
@@ -226,6 +294,7 @@ def build_vocabulary(
     extra_words: Iterable[str] = (),
     max_words: int | None = None,
     min_count: int = 1,
+    ngram_sizes: Sequence[int] = (),
 ) -> list[str]:
     """Words of the training texts by frequency, then alphabetically; the same list in every process.
 
@@ -237,6 +306,7 @@ def build_vocabulary(
         max_words: most words that are taken from the texts. For ``wordpiece``, the most pieces that are
             learnt from them, 8,000 if not given.
         min_count: occurrences that a word (or piece) of the texts needs.
+        ngram_sizes: if given, the character n-grams of the words are taken instead of the words.
 
     Raises:
         ValueError: if ``extra_words`` are given for ``wordpiece``.
@@ -256,6 +326,8 @@ def build_vocabulary(
                 f"Received: {len(extra_words)} extra words"
             )
         return learn_pieces(ranked, 8000 if max_words is None else max_words, min_count)
+    if ngram_sizes:
+        ranked = count_ngrams(ranked, check_sizes(ngram_sizes))
     chosen = dict.fromkeys([word for word, count in ranked if count >= min_count][:max_words])
     for batch in _batches(extra_words):
         tokens = split(batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import numpy as np
 
 from zoo import report, runs
 from zoo.batches import Batches, EncodedSplit, Negatives, encode_split, joined, score_split
-from zoo.data import Dataset
+from zoo.data import Dataset, Group
 from zoo.embeddings import RANDOM_RANGE, embedding_matrix, read_words
 from zoo.evaluation import best_threshold, direction, evaluate, is_classification, is_ranking
 from zoo.metrics import count_queries
@@ -36,6 +37,7 @@ class Recipe:
         loss, optimizer: functions without arguments that make them.
         output: the output that the loss sees, of a model that gives a dictionary.
         train_on: the splits that are trained on, as one; those of them that the data has.
+        augment: function of the training groups to those that are learnt from: some of them, or more.
         pretrain: function of (model, encoded data set, `Fit`) that trains the model, or parts of it, on
             something else first.
         finish: function of (trained model, encoded data set) to the model that is scored, saved and exported,
@@ -53,7 +55,11 @@ class Recipe:
         max_query_length, max_candidate_length: tokens kept of a text (of each field).
         tokenizer: ``"word"`` or ``"wordpiece"``.
         oov_buckets: rows that words outside of the vocabulary are hashed to.
+        ngram_sizes: if given, tokens are rows of the ids of their character n-grams of these sizes.
+        ngram_vocabulary: n-grams of the training texts, the most frequent, with a row of their own; the others
+            share ``oov_buckets`` rows, or have none where that is 0.
         max_words: words of the vector files that join the training words in the vocabulary.
+        takes_embeddings: whether the vector files of the command line are for this model.
         embedding_size: width of the word vectors where no file is given.
         random_range: words without a vector get numbers up to this, drawn; 0 gives zeros.
         task: ``"binary"``: the score is the log-odds of a match; ``"ranking"``: it orders candidates, and has
@@ -73,6 +79,7 @@ class Recipe:
     optimizer: Callable[[], keras.optimizers.Optimizer] | None = None
     output: str | None = None
     train_on: tuple[str, ...] = ("train",)
+    augment: Callable[[list[Group]], list[Group]] | None = None
     pretrain: Callable[[keras.Model, EncodedDataset, Fit], None] | None = None
     finish: Callable[[keras.Model, EncodedDataset], keras.Model] | None = None
     measure: Callable[[keras.Model, EncodedDataset], dict[str, dict[str, float]]] | None = None
@@ -87,7 +94,10 @@ class Recipe:
     max_candidate_length: int = 50
     tokenizer: str = "word"
     oov_buckets: int = 64
+    ngram_sizes: tuple[int, ...] = ()
+    ngram_vocabulary: int = 0
     max_words: int = 100_000
+    takes_embeddings: bool = True
     embedding_size: int = 100
     random_range: float = RANDOM_RANGE
     task: str = "binary"
@@ -102,7 +112,8 @@ class EncodedDataset:
     Attributes:
         encoder: strings to ids.
         splits: the splits as ids.
-        embeddings: ``[V, E]`` float32, row 0 zero.
+        embeddings: ``[V, E]`` float32, row 0 zero; E is 0 for n-grams, whose table the model draws itself.
+        has_vector: ``[V]`` bool, whether a row is a vector of the files; the others are random.
         trainable_embeddings: true where no vectors were given.
         coverage: one line on how many words have a given vector.
         dataset: the texts themselves, their labels and metrics.
@@ -111,6 +122,7 @@ class EncodedDataset:
     encoder: TextEncoder
     splits: dict[str, EncodedSplit]
     embeddings: np.ndarray
+    has_vector: np.ndarray
     trainable_embeddings: bool
     coverage: str
     dataset: Dataset
@@ -154,33 +166,47 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         for fields in (group.query, *group.candidates)
         for text in fields
     ]
-    own_words = build_vocabulary(texts, recipe.tokenizer)
+    files = options.embeddings if recipe.takes_embeddings and not recipe.ngram_sizes else ()
+    own_words = [] if recipe.ngram_sizes else build_vocabulary(texts, recipe.tokenizer)
     if options.start:
         encoder = options.start.text_encoder
+        if tuple(encoder.ngram_sizes) != tuple(recipe.ngram_sizes):
+            raise ValueError(
+                "The run to start from must give tokens as the model takes them. "
+                f"Received: ngram_sizes={tuple(encoder.ngram_sizes)} for {tuple(recipe.ngram_sizes)}"
+            )
+    elif recipe.ngram_sizes:
+        kept = recipe.ngram_vocabulary
+        ngrams = build_vocabulary(texts, max_words=kept, ngram_sizes=recipe.ngram_sizes) if kept else []
+        encoder = TextEncoder(ngrams, recipe.tokenizer, recipe.oov_buckets, recipe.ngram_sizes)
     else:
-        extra = read_words(options.embeddings, recipe.max_words) if options.embeddings else ()
+        extra = read_words(files, recipe.max_words) if files else ()
         words = build_vocabulary(texts, recipe.tokenizer, extra_words=extra) if extra else own_words
         encoder = TextEncoder(words, recipe.tokenizer, recipe.oov_buckets)
-    if options.embeddings:
-        embeddings, _ = embedding_matrix(
-            options.embeddings, encoder.words, encoder.oov_buckets, seed, random_range=recipe.random_range
+    has_vector = np.zeros(encoder.vocabulary_size, bool)
+    if files:
+        embeddings, found = embedding_matrix(
+            files, encoder.words, encoder.oov_buckets, seed, random_range=recipe.random_range
         )
+        missing = set(found.missing)
+        has_vector[-len(encoder.words) :] = [word not in missing for word in encoder.words]
         known = set(encoder.words)
         known_words = [word for word in own_words if word in known]
-        _, coverage = embedding_matrix(options.embeddings, known_words, encoder.oov_buckets, seed)
+        _, coverage = embedding_matrix(files, known_words, encoder.oov_buckets, seed)
         coverage = str(coverage)
         if len(known_words) < len(own_words):
             coverage += f"; {len(own_words) - len(known_words)} training words are unknown to the run started from"
     else:
-        shape = (encoder.vocabulary_size, recipe.embedding_size)
+        shape = (encoder.vocabulary_size, 0 if recipe.ngram_sizes else recipe.embedding_size)
         embeddings = np.random.default_rng(seed).uniform(-0.25, 0.25, shape).astype("float32")
         embeddings[0] = 0
-        coverage = f"no word vectors given: {shape[0]} rows of {shape[1]} numbers are trained from random"
+        kind = "character n-grams" if recipe.ngram_sizes else "no word vectors given"
+        coverage = f"{kind}: {shape[0]} rows of {recipe.embedding_size} numbers are trained from random"
     splits = {
         name: encode_split(groups, encoder, dataset.fields, recipe.max_query_length, recipe.max_candidate_length)
         for name, groups in dataset.splits.items()
     }
-    return EncodedDataset(encoder, splits, embeddings, not options.embeddings, coverage, dataset)
+    return EncodedDataset(encoder, splits, embeddings, has_vector, not files, coverage, dataset)
 
 
 class _MeasureDev(keras.callbacks.Callback):
@@ -243,7 +269,10 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
         recipe.scorer.fit(dataset.splits["train"])
     else:
         keras.utils.set_random_seed(seed)
-        encoded = encode_dataset(recipe, dataset, options, seed)
+        learnt = recipe.augment(dataset.splits["train"]) if recipe.augment else dataset.splits["train"]
+        record["num_train"] = sum(len(group.labels) for group in learnt)
+        learnt_from = dataclasses.replace(dataset, splits=dataset.splits | {"train": learnt})
+        encoded = encode_dataset(recipe, learnt_from, options, seed)
         options.say(f"word vectors: {encoded.coverage}")
         model, history = _fit(recipe, folder, encoded, options, seed, record)
         record["trainable_parameters"] = int(sum(np.prod(w.shape) for w in model.trainable_weights))

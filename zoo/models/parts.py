@@ -1,22 +1,29 @@
 """What the models share: inputs, word vectors under a projection, the dense head.
 
-Shapes: ``B`` queries of a batch, ``L`` candidates of a list, ``T`` tokens, ``V`` ids, ``E`` word-vector size.
+Shapes: ``B`` queries of a batch, ``L`` candidates of a list, ``T`` tokens, ``G`` character n-grams of a token,
+``V`` ids, ``E`` word-vector size.
 """
 
 import keras
+import numpy as np
 from keras import ops
 
+from layers.char_ngram_embedding import CharNgramEmbedding
 from layers.distinct_tokens import DistinctTokens
 from layers.list_wise import ListWise
 from layers.masking import token_mask
 from layers.overlap_features import OverlapFeatures
 
 
-def pair_inputs():
-    """Token ids of a query ``[B, T]`` and of its list of candidates ``[B, L, T]``; 0 is padding."""
+def pair_inputs(char_ngrams=False):
+    """Token ids of a query ``[B, T]`` and of its list of candidates ``[B, L, T]``; 0 is padding.
+
+    With ``char_ngrams`` a token is a row of the ids of its n-grams: ``[B, T, G]`` and ``[B, L, T, G]``.
+    """
+    token = (None,) if char_ngrams else ()
     return (
-        keras.Input((None,), dtype="int32", name="query"),
-        keras.Input((None, None), dtype="int32", name="candidate"),
+        keras.Input((None, *token), dtype="int32", name="query"),
+        keras.Input((None, None, *token), dtype="int32", name="candidate"),
     )
 
 
@@ -52,7 +59,72 @@ def word_vectors(ids, embeddings, *, trainable, projection, projection_activatio
     return words, places
 
 
-def dense_head(query, candidate, features, *, dense_layers, dense_units, dropout, l2):
+def token_vectors(ids, embeddings, *, char_ngrams=False, trainable=True, projection=0):
+    """Looks up the distinct tokens of some texts, by word or as sums of character n-grams.
+
+    Args:
+        ids: list of id tensors, each ``[..., T]``, or ``[..., T, G]`` with ``char_ngrams``.
+        embeddings: float array ``[V, E]``, row 0 zero; or the shape alone, for a table drawn from N(0, 0.01^2).
+        char_ngrams: whether tokens are rows of n-grams.
+        trainable: whether the table is trained; or for words a boolean array ``[V]`` of the rows that are.
+        projection: units of a linear map without bias, 0 for none.
+
+    Returns:
+        The tokens' vectors ``[U, d]``, their places ``[..., T]`` for each id tensor, and the masks of these.
+    """
+    masks = [token_mask(x[..., 0] if char_ngrams else x) for x in ids]
+    tokens, places = DistinctTokens(rows=char_ngrams, name="distinct_tokens")(ids)
+    given = isinstance(embeddings, np.ndarray)
+    size, width = embeddings.shape if given else embeddings
+    if char_ngrams:
+        table = CharNgramEmbedding(size, width, name="char_ngram_embedding")
+        vectors = table(tokens)
+        if given:
+            table.set_weights([embeddings])
+    else:
+        chosen = not isinstance(trainable, bool)
+        vectors = keras.layers.Embedding(
+            size,
+            width,
+            keras.initializers.RandomNormal(stddev=0.01),
+            weights=[embeddings] if given else None,
+            trainable=not chosen and trainable,
+            name="embedding",
+        )(tokens)
+        if chosen:
+            rows = np.asarray(trainable, "float32")[:, None]
+            learns = keras.layers.Embedding(size, 1, weights=[rows], trainable=False, name="learns")(tokens)
+            vectors += learns * keras.layers.Embedding(size, width, "zeros", name="learnt")(tokens)
+    if projection:
+        vectors = keras.layers.Dense(projection, use_bias=False, name="projection")(vectors)
+    return vectors, places, masks
+
+
+def feedforward_head(x, *, units, dropout, initializer="glorot_uniform"):
+    """ReLU layers of some ``units`` on the vector of a pair, each under dropout, then a softmax of two classes.
+
+    Args:
+        x: ``[B, L, d]``.
+        units: of each layer.
+        dropout: rate after each layer.
+        initializer: of the kernels.
+
+    Returns:
+        ``[B, L]`` float32, the log-odds of a match, as `dense_head`.
+    """
+    for number, size in enumerate(units, start=1):
+        x = keras.layers.Dense(size, activation="relu", kernel_initializer=initializer, name=f"dense_{number}")(x)
+        if dropout:
+            x = keras.layers.Dropout(dropout, name=f"dropout_{number}")(x)
+    return _log_odds(x, kernel_initializer=initializer)
+
+
+def _log_odds(x, **settings):
+    logits = keras.layers.Dense(2, dtype="float32", name="logits", **settings)(x)
+    return logits[..., 1] - logits[..., 0]
+
+
+def dense_head(query, candidate, features, *, dense_layers, dense_units, dropout, l2, compare=False):
     """The papers' last part: dense ReLU layers on the pair of vectors, then a softmax of two classes.
 
     Args:
@@ -63,6 +135,7 @@ def dense_head(query, candidate, features, *, dense_layers, dense_units, dropout
         dense_units: units of each.
         dropout: rate on the pair of vectors and after each dense layer; not on the features.
         l2: factor of the squared kernels in the loss.
+        compare: whether ``|u - v|`` and ``u v`` join the pair of vectors.
 
     Returns:
         ``[B, L]`` float32: the logit of "matches" less that of "does not", so that its sigmoid is the
@@ -70,7 +143,8 @@ def dense_head(query, candidate, features, *, dense_layers, dense_units, dropout
     """
     if len(query.shape) < len(candidate.shape):
         query = ops.expand_dims(query, 1) + ops.zeros_like(candidate)
-    x = keras.layers.Dropout(dropout)(keras.layers.Concatenate()([query, candidate]))
+    pair = [query, candidate, ops.abs(query - candidate), query * candidate] if compare else [query, candidate]
+    x = keras.layers.Dropout(dropout)(keras.layers.Concatenate()(pair))
     if features is not None:
         x = keras.layers.Concatenate()([x, features])
     for number in range(1, dense_layers + 1):
@@ -81,8 +155,7 @@ def dense_head(query, candidate, features, *, dense_layers, dense_units, dropout
             name=f"dense_{number}",
         )(x)
         x = keras.layers.Dropout(dropout)(x)
-    logits = keras.layers.Dense(2, dtype="float32", kernel_regularizer=keras.regularizers.L2(l2), name="logits")(x)
-    return logits[..., 1] - logits[..., 0]
+    return _log_odds(x, kernel_regularizer=keras.regularizers.L2(l2))
 
 
 def overlap_features(query, candidate, vocabulary_size, overlap):
@@ -109,6 +182,7 @@ def encoded_apart(
     dropout=0.5,
     l2=4e-6,
     overlap="none",
+    compare=False,
 ):
     """A model that encodes query and candidate apart with one shared encoder, under the dense head.
 
@@ -119,7 +193,7 @@ def encoded_apart(
         embeddings: float array ``[V, E]``, row 0 (padding) zero.
         name: the model's name.
         trainable_embeddings, projection, projection_activation, word_dropout: as in `word_vectors`.
-        dense_layers, dense_units, dropout, l2: as in `dense_head`.
+        dense_layers, dense_units, dropout, l2, compare: as in `dense_head`.
         overlap: the four word-overlap features that join the head, see `overlap_features`.
 
     Returns:
@@ -146,5 +220,6 @@ def encoded_apart(
         dense_units=dense_units,
         dropout=dropout,
         l2=l2,
+        compare=compare,
     )
     return keras.Model({"query": query, "candidate": candidate}, score, name=name)

@@ -1,0 +1,83 @@
+"""CharNgramEmbedding: a token as the sum of the vectors of its character n-grams.
+
+``...`` any leading axes, G n-grams of a token, d units.
+"""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="pairzoo")
+class CharNgramEmbedding(keras.layers.Layer):
+    """Sums of n-gram vectors, looked up in one table.
+
+    Use it where a word embedding would stand: words that share n-grams share what is learnt of these, so that a
+    misspelt word and one that training never saw get a vector near those of their kin.
+
+        e(w) = sum over the n-grams g of w of table[g]
+
+    The ids are made of the texts by `zoo.text.TextEncoder` with `ngram_sizes`. A table may have a million rows:
+    those of a batch alone are read, and the gradient holds no other; `zoo.optimizers.Adagrad` writes no other.
+    Below it stands `DistinctTokens(rows=True)`, so that each token of a batch is summed once.
+
+    Tomar et al. 2017, "Neural paraphrase identification of questions with noisy pretraining", section 3.3.
+
+    Args:
+        num_ngrams: rows of the table, that of padding included.
+        units: d.
+        initializer: of the table; the default is the paper's N(0, 0.01^2).
+
+    Input shape:
+        `[..., G]`, integers; what is 0 (padding) or below (an n-gram without a row) adds nothing. An n-gram that
+        stands twice counts twice.
+
+    Output shape:
+        `[..., d]`.
+
+    Masking:
+        None is computed; a token of padding alone has the zero vector.
+
+    Raises:
+        ValueError: if `num_ngrams` or `units` is not a positive integer.
+
+    Example:
+        >>> layer = CharNgramEmbedding(num_ngrams=100, units=4)
+        >>> layer(np.array([[[17, 5, 5], [8, 0, 0]]])).shape  # two tokens, of three n-grams and of one
+        TensorShape([1, 2, 4])
+    """
+
+    def __init__(self, num_ngrams, units, initializer=None, **kwargs):
+        for name, value in (("num_ngrams", num_ngrams), ("units", units)):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
+        super().__init__(**kwargs)
+        self.num_ngrams = num_ngrams
+        self.units = units
+        self.initializer = keras.initializers.get(
+            keras.initializers.RandomNormal(stddev=0.01) if initializer is None else initializer
+        )
+
+    def build(self, ids_shape):
+        # Not cast as a whole under half precision, which would touch every row.
+        self.table = self.add_weight(
+            name="table", shape=(self.num_ngrams, self.units), initializer=self.initializer, autocast=False
+        )
+
+    def call(self, ids):
+        # The variable itself, not its value: a lookup in a value copies the table whenever a row is written.
+        vectors = ops.take(self.table.value, ops.maximum(ids, 0), axis=0)
+        sums = ops.einsum("...g,...gd->...d", ops.cast(ids > 0, vectors.dtype), vectors)
+        return ops.cast(sums, self.compute_dtype)
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None
+
+    def compute_output_shape(self, ids_shape):
+        return (*ids_shape[:-1], self.units)
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_ngrams": self.num_ngrams,
+            "units": self.units,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }

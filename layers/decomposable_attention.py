@@ -1,0 +1,241 @@
+"""DecomposableAttention: attend, compare, aggregate.
+
+B batch, L list of candidates, Tq and Ta tokens, m input size, U distinct words, p phrase size, h and u the first
+and the last of a network's units.
+"""
+
+import keras
+from keras import ops
+
+from layers.masking import masked_softmax, masked_sum
+
+
+@keras.saving.register_keras_serializable(package="pairzoo")
+class DecomposableAttention(keras.layers.Layer):
+    """Two texts aligned softly, token by token; each token compared with what it is aligned to; the sum of that.
+
+    Use it to compare texts in detail without a recurrence: its cost is that of the products of two texts' tokens.
+    With a_i the vectors of the query, b_j those of the candidate, and phrases `p(a)_i` of them:
+
+        attend      e_ij = F(p(a)_i) . F(p(b)_j)
+                    beta_i = sum_j softmax_j(e_ij) p(b)_j        alpha_j = sum_i softmax_i(e_ij) p(a)_i
+        compare     v1_i = G([p(a)_i; beta_i])                   v2_j = G([p(b)_j; alpha_j])
+        aggregate   v1 = sum_i v1_i                              v2 = sum_j v2_j
+
+    A phrase is a window, `w(a)_i = [a_{i-c}; ...; a_{i+c}]` with zeros outside of the text; or, with
+    self-attention, a token beside what its own text says of it:
+
+        f_ij = S(w(a)_i) . S'(w(a)_j) + d[i - j],   distances beyond `max_distance` sharing a bias on each side
+        p(a)_i = [a_i; sum_j softmax_j(f_ij) a_j]
+
+    F, G, S and S' are networks of ReLU layers of `units`. Parikh et al. 2016, "A decomposable attention model for
+    natural language inference"; Tomar et al. 2017, "Neural paraphrase identification of questions with noisy
+    pretraining", whose Eq. 4 is followed: they print a_j where one might expect the window, see `values`.
+
+    The first layer of each network is linear before its bias, so it is applied to each word of the batch once, and
+    attention then mixes its `h` outputs: `softmax(e) (b W) = (softmax(e) b) W`.
+
+    Args:
+        units: of the layers of each network; the paper has (400, 200).
+        context: c, tokens to either side of a window.
+        self_attention: whether phrases are self-aligned tokens instead of windows.
+        values: what self-attention mixes: `"token"`, as the paper prints it, or `"window"`.
+        max_distance: the largest distance with a bias of its own.
+        dropout: rate after each layer of a network but its last.
+        kernel_initializer, bias_initializer: of the networks; biases of distances begin at 0.
+        seed: of the dropout.
+
+    Input shape:
+        query `[B, Tq, m]`, candidate `[B, L, Ta, m]` or `[B, Ta, m]`; or both without m, as places in `words`
+        `[U, m]`, see `DistinctTokens`.
+
+    Output shape:
+        v1 and v2 `[B, L, u]`, and the alignment `softmax_j(e_ij)` `[B, L, Tq, Ta]`, without L where the candidate
+        has none.
+
+    Masking:
+        Padding is in no window, no softmax and no sum; each text's padding may stand anywhere. A text without
+        tokens gives zeros. The outputs carry no mask.
+
+    Raises:
+        ValueError: if an argument is none of those listed, or the shapes do not fit each other.
+
+    Example:
+        >>> layer = DecomposableAttention(units=(6, 4))
+        >>> v1, v2, alignment = layer(np.ones((2, 5, 3)), np.ones((2, 1, 7, 3)))
+        >>> v1.shape, v2.shape, alignment.shape
+        (TensorShape([2, 1, 4]), TensorShape([2, 1, 4]), TensorShape([2, 1, 5, 7]))
+    """
+
+    def __init__(
+        self,
+        units,
+        context=1,
+        self_attention=False,
+        values="token",
+        max_distance=10,
+        dropout=0.0,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        seed=None,
+        **kwargs,
+    ):
+        units = tuple(units)
+        if not units or not all(isinstance(size, int) and size > 0 for size in units):
+            raise ValueError(f"`units` must be positive integers, one or more. Received: units={units!r}")
+        for name, value in (("context", context), ("max_distance", max_distance)):
+            if not isinstance(value, int) or value < 0:
+                raise ValueError(f"`{name}` must be an integer of at least 0. Received: {name}={value!r}")
+        if values not in ("token", "window"):
+            raise ValueError(f"`values` must be 'token' or 'window'. Received: values={values!r}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"`dropout` must be at least 0 and below 1. Received: dropout={dropout!r}")
+        super().__init__(**kwargs)
+        self.units = units
+        self.context = context
+        self.self_attention = self_attention
+        self.values = values
+        self.max_distance = max_distance
+        self.dropout = dropout
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.seed = seed
+        self._dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy) if dropout else None
+        self.supports_masking = True
+
+    def build(self, query_shape, candidate_shape, words_shape=None):
+        vector = () if words_shape is None else (words_shape[-1],)
+        query, candidate = (*query_shape, *vector), (*candidate_shape, *vector)
+        if len(query) != 3 or len(candidate) not in (3, 4) or query[-1] != candidate[-1] or query[-1] is None:
+            raise ValueError(
+                "The query must be [batch, time, size] and the candidate [batch, time, size] or "
+                "[batch, list, time, size], of one known size, or both without it beside words [number, size]. "
+                f"Received: query.shape={tuple(query_shape)}, candidate.shape={tuple(candidate_shape)}, "
+                f"words.shape={words_shape and tuple(words_shape)}"
+            )
+        token, window = query[-1], (2 * self.context + 1) * query[-1]
+        phrase = window
+        if self.self_attention:
+            phrase = 2 * (token if self.values == "token" else window)
+            self.self_query = self._network("self_query", window)
+            self.self_key = self._network("self_key", window)
+            self.distance_bias = self.add_weight(
+                name="distance_bias", shape=(2 * self.max_distance + 3,), initializer="zeros"
+            )
+        self.attend = self._network("attend", phrase)
+        self.compare = self._network("compare", 2 * phrase)
+
+    def _network(self, name, size):
+        """Kernel and bias of each layer of a network."""
+        sizes = (size, *self.units)
+        return [
+            (
+                self.add_weight(name=f"{name}_kernel_{n}", shape=shape, initializer=self.kernel_initializer),
+                self.add_weight(name=f"{name}_bias_{n}", shape=shape[1:], initializer=self.bias_initializer),
+            )
+            for n, shape in enumerate(zip(sizes[:-1], sizes[1:], strict=True))
+        ]
+
+    def call(self, query, candidate, query_mask=None, candidate_mask=None, words=None, training=None):
+        vector = 0 if words is not None else 1  # axes of one position
+        if query_mask is None:
+            query_mask = ops.ones(ops.shape(query)[:2], dtype="bool")
+        if candidate_mask is None:
+            candidate_mask = ops.ones(ops.shape(candidate)[: len(candidate.shape) - vector], dtype="bool")
+        if len(candidate_mask.shape) == 2:
+            candidate, candidate_mask = ops.expand_dims(candidate, 1), ops.expand_dims(candidate_mask, 1)
+            outputs = self.call(query, candidate, query_mask, candidate_mask, words, training)
+            return tuple(ops.squeeze(output, 1) for output in outputs)
+
+        batch, num, time = ops.shape(candidate)[:3]
+        candidate = ops.reshape(candidate, (batch * num, time, *ops.shape(candidate)[3:]))
+        mask_q, mask_c = query_mask, ops.reshape(candidate_mask, (batch * num, time))
+
+        def in_lists(x):  # [B * L, Ta, h] -> [B, L, Ta, h]
+            return ops.reshape(x, (batch, num, time, x.shape[-1]))
+
+        query, candidate = (
+            self._phrases(query, mask_q, words, training),
+            self._phrases(candidate, mask_c, words, training),
+        )
+        (kernel, *_), *_ = self.attend
+        f_q = self._run(self.attend, query(kernel), training)  # [B, Tq, u]
+        f_c = in_lists(self._run(self.attend, candidate(kernel), training))  # [B, L, Ta, u]
+        e = ops.einsum("bih,bljh->blij", f_q, f_c)
+        beta = masked_softmax(e, candidate_mask[:, :, None, :], axis=-1)  # [B, L, Tq, Ta]
+        alpha = masked_softmax(e, query_mask[:, None, :, None], axis=-2)
+
+        (kernel, *_), *_ = self.compare
+        own, other = ops.split(kernel, 2, axis=0)
+        g_q = ops.expand_dims(query(own), 1) + ops.matmul(beta, in_lists(candidate(other)))
+        g_c = in_lists(candidate(own)) + ops.einsum("blij,bih->bljh", alpha, query(other))
+        v1 = masked_sum(self._run(self.compare, g_q, training), ops.expand_dims(query_mask, 1), axis=-2)
+        v2 = masked_sum(self._run(self.compare, g_c, training), candidate_mask, axis=-2)
+        return v1, v2, ops.where(query_mask[:, None, :, None], beta, ops.zeros_like(beta))
+
+    def _phrases(self, x, mask, words, training):
+        """A function that applies a kernel `[p, h]` to the phrases of texts: `[n, T, h]`."""
+        if words is None:
+            words = ops.reshape(x, (-1, x.shape[-1]))
+            x = ops.reshape(ops.arange(ops.shape(words)[0], dtype="int32"), ops.shape(mask))
+        words = ops.pad(ops.cast(words, self.compute_dtype), [[1, 0], [0, 0]])  # row 0, zero, stands at padding
+        places = ops.where(mask, ops.cast(x, "int32") + 1, 0)
+
+        def windows(kernel):
+            return _windows(words, places, kernel, self.context)
+
+        if not self.self_attention:
+            return windows
+
+        def values(kernel):
+            return _windows(words, places, kernel, 0) if self.values == "token" else windows(kernel)
+
+        s, s_ = (self._run(network, windows(network[0][0]), training) for network in (self.self_query, self.self_key))
+        step = ops.arange(ops.shape(places)[1], dtype="int32")
+        limit = self.max_distance + 1
+        distance = ops.clip(ops.expand_dims(step, 1) - ops.expand_dims(step, 0), -limit, limit) + limit
+        f = ops.matmul(s, ops.swapaxes(s_, 1, 2)) + ops.take(self.distance_bias, distance, axis=0)
+        weights = masked_softmax(f, ops.expand_dims(mask, 1), axis=-1)  # [n, T, T]
+
+        def self_aligned(kernel):
+            own, mixed = ops.split(kernel, 2, axis=0)
+            return values(own) + ops.matmul(weights, values(mixed))
+
+        return self_aligned
+
+    def _run(self, network, x, training):
+        """The rest of a network, above the product of its input and its first kernel."""
+        for number, (kernel, bias) in enumerate(network):
+            if number:
+                x = ops.matmul(self._dropout(x, training=training) if self._dropout else x, kernel)
+            x = ops.relu(x + bias)
+        return x
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None
+
+    def compute_output_shape(self, query_shape, candidate_shape, words_shape=None):
+        *of_list, time = candidate_shape[1:] if words_shape else candidate_shape[1:-1]
+        vector = (query_shape[0], *of_list, self.units[-1])
+        return vector, vector, (query_shape[0], *of_list, query_shape[1], time)
+
+    def get_config(self):
+        return super().get_config() | {
+            "units": self.units,
+            "context": self.context,
+            "self_attention": self.self_attention,
+            "values": self.values,
+            "max_distance": self.max_distance,
+            "dropout": self.dropout,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "seed": self.seed,
+        }
+
+
+def _windows(words, places, kernel, context):
+    """The windows around each place under `kernel` `[(2 c + 1) m, h]`: each word is multiplied once."""
+    time = ops.shape(places)[1]
+    places = ops.pad(places, [[0, 0], [context, context]])
+    taps = ops.split(kernel, 2 * context + 1, axis=0) if context else [kernel]
+    return sum(ops.take(ops.matmul(words, tap), places[:, i : i + time], axis=0) for i, tap in enumerate(taps))

@@ -1,0 +1,74 @@
+"""Figure 1 and Table 1 of Tomar et al. 2017 out of finished runs of `recipes.decatt_quora`.
+
+    python -m recipes.decatt_quora --data DIR --curve --seeds 3
+    python -m recipes.decatt_figures [--runs DIR] [--out FOLDER]
+
+Writes figure_1.svg, dev accuracy by the number of training pairs, with and without pre-training; prints Table 1: the
+answer of each model's newest run to the paper's six pairs, Y for a match.
+"""
+
+import argparse
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from recipes.decatt_quora import EXAMPLES
+from zoo import comparison, figures
+
+CURVES = {"decatt_char": "not pretrained", "pt_decatt_char": "pretrained"}
+
+
+def main(arguments=None):
+    """Draws and prints; returns the exit code."""
+    parser = argparse.ArgumentParser("python -m recipes.decatt_figures", description=__doc__, allow_abbrev=False)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs were written")
+    parser.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="where figure_1.svg goes")
+    flags = parser.parse_args(arguments)
+    runs = comparison.finished_runs(flags.runs, "decatt_quora")
+    if not runs:
+        parser.error(f"there must be finished runs of decatt_quora. Received: --runs {flags.runs}")
+    # As the tables: what was trained on the newest run's data.
+    runs = [run for run in runs if run.settings["data"]["content"] == runs[-1].settings["data"]["content"]]
+    flags.out.mkdir(parents=True, exist_ok=True)
+    figures.learning_curves(curves(runs), "dev accuracy").savefig(flags.out / "figure_1.svg")
+    print(f"wrote {flags.out / 'figure_1.svg'}")
+    print(table_1(runs))
+    return 0
+
+
+def curves(runs):
+    """Name of a curve to number of training pairs to the dev accuracy of each seed's newest run."""
+    found = defaultdict(lambda: defaultdict(dict))
+    for run in runs:
+        name = CURVES.get(run.settings["knobs"]["model"])
+        if name:
+            knobs = run.settings["knobs"]
+            count = run.metrics["training"]["num_train"] // (1 + knobs["both_orders"])
+            found[name][count][run.settings["seed"]] = run.metrics["dev"]["accuracy"]
+    return {
+        name: {count: list(seeds.values()) for count, seeds in points.items()} for name, points in sorted(found.items())
+    }
+
+
+def table_1(runs):
+    """The six pairs, one line per model, as the paper's columns."""
+    newest = {run.settings["model"]: run for run in runs}
+    queries, candidates, labels = zip(*EXAMPLES, strict=True)
+    width = max(map(len, [*newest, "right"]))
+    lines = [
+        *(
+            f"{letter}  {query}\n   {candidate}"
+            for letter, query, candidate in zip("ABCDEF", queries, candidates, strict=True)
+        ),
+        f"{'':{width}}  A B C D E F",
+        f"{'right':{width}}  {' '.join('NY'[label] for label in labels)}",
+    ]
+    for model, run in newest.items():
+        scores = run.score([(text,) for text in queries], [(text,) for text in candidates])
+        lines.append(f"{model:{width}}  {' '.join('NY'[int(score >= run.threshold)] for score in scores)}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""A model of character n-grams served from raw strings: misspelt and unseen words, pairs in either order."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export.graph_ops import read_signatures
+from export.saved_model import export
+from tests.exported import write_run
+from zoo.models.decatt import decatt
+from zoo.models.ffnn import ffnn
+
+ROWS = 500
+QUERY, CANDIDATE = "how does paypal work in india ?", "does paypall wrok in indja ? zzyzzx"
+
+
+@pytest.fixture(scope="module", params=["decatt", "ffnn"])
+def served(request, tmp_path_factory):
+    """A run and the signatures of its export; the export itself compares the two on hard texts."""
+    folder = tmp_path_factory.mktemp(request.param)
+    table = np.random.default_rng(0).normal(size=(1 + ROWS, 6)).astype("float32")
+    if request.param == "decatt":
+        model = decatt(table, char_ngrams=True, units=(8, 4), self_attention=True)
+    else:
+        model = ffnn(table, char_ngrams=True, units=(8, 4))
+    text = {"oov_buckets": ROWS, "ngram_sizes": [5], "max_query_length": 50, "max_candidate_length": 50}
+    run = write_run(folder / "run", model, words=[], task="binary", threshold=0.1, text=text)
+    version = export(run, folder / "served")
+    return run, tf.saved_model.load(str(version)), read_signatures(version)
+
+
+def test_both_orders_are_answered_as_the_run_does(served):
+    run, loaded, _ = served
+    score = loaded.signatures["serving_default"]
+    one = [QUERY, CANDIDATE, "qqq zzz", ""]
+    other = [CANDIDATE, QUERY, "why", "\U0001f600"]
+    outputs = score(query=tf.constant(one), candidate=tf.constant(other))
+    expected = run.score([(text,) for text in one], [(text,) for text in other])
+    np.testing.assert_allclose(outputs["score"], expected, atol=1e-5)
+    assert outputs["label"].numpy().tolist() == [int(value >= 0.1) for value in expected]
+    assert abs(float(outputs["score"][0] - outputs["score"][1])) > 1e-4  # the model is not symmetric
+
+
+def test_ids_are_rows_of_ngrams_and_no_word_is_unknown(served):
+    _, loaded, _ = served
+    ids = loaded.signatures["score_ids"]
+    assert ids.structured_input_signature[1]["query"].shape.rank == 3
+    diagnose = loaded.signatures["diagnose"](text=tf.constant([CANDIDATE]))
+    assert diagnose["oov_rate"].numpy().tolist() == [0.0] and diagnose["num_tokens"].numpy().tolist() == [7]
+
+
+def test_signatures(served):
+    _, _, signatures = served
+    assert set(signatures) == {"serving_default", "score_ids", "diagnose"}

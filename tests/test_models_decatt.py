@@ -1,0 +1,77 @@
+"""The models of the DecAtt paper keep the promises of `check_model`, over words and over character n-grams."""
+
+import numpy as np
+import pytest
+
+from tests.checks import check_model
+from zoo.models.cnn import cnn
+from zoo.models.decatt import decatt
+from zoo.models.ffnn import ffnn
+
+RANDOM = np.random.default_rng(0)
+TABLE = RANDOM.normal(size=(40, 7)).astype("float32")
+TABLE[0] = 0
+MODELS = {"decatt": decatt, "ffnn": ffnn}
+
+
+def ids(char_ngrams):
+    """Tokens, or rows of one to four n-grams; some texts are shorter."""
+    token = (4,) if char_ngrams else ()
+    query = RANDOM.integers(1, 40, (3, 5, *token)).astype("int32")
+    candidate = RANDOM.integers(1, 40, (3, 4, 6, *token)).astype("int32")
+    query[1, 3:] = 0
+    candidate[0, 1, 2:] = 0
+    if char_ngrams:
+        for texts in (query, candidate):
+            numbers = RANDOM.integers(1, 4, (*texts.shape[:-1], 1))
+            texts[np.arange(4) >= np.broadcast_to(numbers, texts.shape)] = 0
+    return {"query": query, "candidate": candidate}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("char_ngrams", [False, True])
+def test_promises(name, char_ngrams):
+    extra = {"self_attention": True} if name == "decatt" and char_ngrams else {}
+    check_model(MODELS[name](TABLE, char_ngrams=char_ngrams, units=(8, 6), **extra), ids(char_ngrams))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_rows_of_padding_appended_to_texts_of_ngrams_change_nothing(name):
+    model, batch = MODELS[name](TABLE, char_ngrams=True, units=(8, 6)), ids(True)
+    longer = {
+        "query": np.pad(batch["query"], [(0, 0), (0, 2), (0, 3)]),
+        "candidate": np.pad(batch["candidate"], [(0, 0), (0, 1), (0, 2), (0, 1)]),
+    }
+    scores = np.array(model(longer))
+    assert np.isfinite(scores).all()
+    np.testing.assert_allclose(scores[:, :4], model(batch), atol=1e-5)
+
+
+def test_only_the_chosen_rows_of_given_vectors_are_trained():
+    learns = np.arange(40) > 20
+    model = decatt(TABLE, trainable_embeddings=learns, units=(8, 6))
+    fixed, gate, learnt = (model.get_layer(name).weights[0] for name in ("embedding", "learns", "learnt"))
+    assert not fixed.trainable and not gate.trainable and learnt.trainable
+    np.testing.assert_array_equal(fixed, TABLE)
+    np.testing.assert_array_equal(np.array(gate)[:, 0] > 0, learns)
+    other = decatt(TABLE, units=(8, 6))
+    by_path = {weight.path: weight for weight in model.weights}
+    for weight in other.weights:
+        weight.assign(by_path[weight.path])
+    learnt.assign(np.where(learns[:, None], 0, 9.0).repeat(7, axis=1))  # of the other rows it is never used
+    batch = ids(False)
+    np.testing.assert_allclose(model(batch), other(batch), atol=1e-6)
+
+
+def test_sums_know_no_order_but_trigrams_do():
+    batch = ids(False)
+    turned = batch | {"query": batch["query"][:, ::-1].copy()}
+    model = ffnn(TABLE, units=(8,))
+    assert not np.allclose(model(batch), model(turned), atol=1e-5)
+    assert ffnn(TABLE, units=(8,), trigram_units=3).get_layer("dense_1").kernel.shape[0] == 2 * (7 + 3)
+
+
+def test_a_head_that_compares_reads_difference_and_product():
+    settings = {"filters": 5, "projection": 0, "dense_units": 3}
+    assert cnn(TABLE, **settings).get_layer("dense_1").kernel.shape[0] == 2 * 5
+    assert cnn(TABLE, **settings, compare=True).get_layer("dense_1").kernel.shape[0] == 4 * 5

@@ -1,0 +1,172 @@
+"""Noisy pairs: what a positive and each kind of negative is, counted by sets, and that a draw is the same again."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from tests.data_checks import refused
+from zoo import noisy_pairs, samples
+from zoo.data import Group
+from zoo.datasets import paralex, quora
+
+
+def corpus(seed=0, clusters=60):
+    random = np.random.default_rng(seed)
+    words = [f"w{i}" for i in range(40)] + ["the", "is", "of"]
+    questions, kernel = [], words[:4]
+    for cluster in range(clusters):
+        # Of every two clusters the second shares all but one word with the first.
+        kernel = [*kernel[1:], f"new{cluster}"] if cluster % 2 else list(random.choice(words, 4, replace=False))
+        questions.append((cluster, " ".join(kernel)))
+        for _ in range(random.integers(0, 4)):
+            extra = list(random.choice(words, random.integers(0, 3)))
+            questions.append((cluster, " ".join(random.permutation(kernel + extra)) + " ?"))
+    return [*questions, (clusters, ""), (clusters + 1, "w1")]
+
+
+def words(text):
+    return set(re.findall(r"\w+", text.lower()))
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    made = noisy_pairs.Corpus(corpus())
+    return made, list(made.blocks(1, 4000))
+
+
+def test_positives_are_of_one_cluster_and_negatives_of_two(drawn):
+    made, blocks = drawn
+    for query, candidate, kind in blocks:
+        same = made.cluster[query] == made.cluster[candidate]
+        np.testing.assert_array_equal(same, kind == 0)
+        assert (query != candidate).all()
+
+
+def test_each_kind_shares_what_it_says(drawn):
+    made, blocks = drawn
+    seen = Counter()
+    for query, candidate, kind in zip(*(np.concatenate(part) for part in zip(*blocks, strict=True)), strict=True):
+        a, b = words(made.text(query)), words(made.text(candidate))
+        seen[int(kind)] += 1
+        if kind == 1:
+            assert not (a & b) - ENGLISH_STOP_WORDS
+        elif kind == 2:
+            assert len(a & b) == 1
+        elif kind == 3:
+            assert len(a - b) == len(b - a) == 1
+    assert sum(seen.values()) >= 3950 and min(seen[kind] for kind in range(4)) >= 50
+    assert seen[0] == round(4000 * 0.36)
+
+
+def test_every_question_in_company_is_once_each_side_before_one_comes_again():
+    made = noisy_pairs.Corpus(corpus())
+    (block,) = made.blocks(3)
+    positive = block.kind == 0
+    company = [c for c, n in Counter(made.cluster.tolist()).items() if n > 1]
+    expected = np.flatnonzero(np.isin(made.cluster, company))
+    num = Counter(block.query[positive].tolist())
+    assert set(num) == set(expected)
+    both = set(zip(block.query[positive].tolist(), block.candidate[positive].tolist(), strict=True))
+    assert {(b, a) for a, b in both} == both
+    assert abs(positive.mean() - 0.36) < 0.01
+
+
+def test_the_same_seed_draws_the_same_and_another_does_not():
+    one, two, other = (list(noisy_pairs.lines(noisy_pairs.Corpus(corpus()), seed, 300)) for seed in (1, 1, 2))
+    assert one == two != other
+    assert all(re.fullmatch(r"[01]\t[^\t]*\t[^\t]*\tN\d+", line) for line in one)
+
+
+def test_blocks_do_not_change_with_what_follows(monkeypatch):
+    monkeypatch.setattr(noisy_pairs, "BLOCK", 100)
+    made = noisy_pairs.Corpus(corpus())
+    few, many = list(made.blocks(1, 250)), list(made.blocks(1, 1000))
+    assert [len(block.kind) for block in few] == [100, 100, 50] and len(many) == 10
+    for one, other in zip(few[:2], many, strict=False):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_question_twice_in_a_cluster_is_one_and_texts_are_kept():
+    made = noisy_pairs.Corpus([("a", "x \u4f60 ?"), ("a", "x \u4f60 ?"), ("a", "y"), ("b", "x \u4f60 ?")])
+    assert [made.text(number) for number in range(len(made))] == ["x \u4f60 ?", "y", "x \u4f60 ?"]
+    assert made.num_clusters == 2
+
+
+def test_without_any_words_or_company_there_are_still_negatives():
+    made = noisy_pairs.Corpus([(number, "") for number in range(9)])
+    groups = list(noisy_pairs.groups(made, 1, 20))
+    assert len(groups) == 20 and {group.labels for group in groups} == {(0.0,)}
+
+
+def test_one_cluster_is_too_few():
+    with pytest.raises(ValueError, match="Received: 1 clusters"):
+        noisy_pairs.Corpus([("a", "x"), ("a", "y")])
+
+
+def test_clusters_of_pairs_are_linked_by_matches():
+    def pair(query, candidate, label):
+        return Group("1", (query,), ((candidate,),), (label,))
+
+    pairs = [pair("a", "b", 1.0), pair("b", "c", 1.0), pair("c", "d", 0.0), pair("e", "e", 0.0)]
+    found = {text: cluster for cluster, text in noisy_pairs.clusters_of_pairs(pairs)}
+    assert found["a"] == found["b"] == found["c"]
+    assert len({found["a"], found["d"], found["e"]}) == 3
+    assert dict(noisy_pairs.clusters_of_pairs([pair("a", "b", 0.0)])).keys() == {0, 1}
+
+
+def test_the_lines_are_those_of_quora(tmp_path):
+    made = noisy_pairs.Corpus(corpus())
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.tsv").write_text("\n".join(noisy_pairs.lines(made, 1, 50)), "utf-8")
+    pairs = quora.load(tmp_path).splits["train"]
+    assert [pair.labels for pair in pairs] == [group.labels for group in noisy_pairs.groups(made, 1, 50)]
+
+
+# Paralex.
+
+
+def test_word_alignments(tmp_path):
+    lines = "how do x ?\thow does x ?\t0-0 2-2\nhow does x ?\thow do x ?\t0-0\nwhat y\twhat is y\t0-0\n"
+    (tmp_path / "word_alignments.txt").write_text(lines, "utf-8")
+    rows, path = paralex.questions(tmp_path)
+    assert path.name == "word_alignments.txt"
+    found = {text: cluster for cluster, text in rows}
+    assert len(found) == 4 and found["how do x ?"] == found["how does x ?"] != found["what y"] == found["what is y"]
+
+
+def test_clusters(tmp_path):
+    (tmp_path / "clusters.txt").write_text("q:a b\tq:c\ta:an answer\nplain\t\nq:d\n", "utf-8")
+    rows, _ = paralex.questions(tmp_path)
+    assert list(rows) == [(1, "a b"), (1, "c"), (2, "plain"), (3, "d")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line", "expected", "received"),
+    [
+        ("word_alignments.txt", "a\tb\t0-0\nalone\n", 2, "between tabs", "'alone'"),
+        ("word_alignments.txt", "\n", None, "at least one pair", "no line"),
+        ("clusters.txt", "a:answer\n", None, "at least one question", "none"),
+        ("clusters.txt", "q:a\tq:b\n", None, "two", "clusters"),
+    ],
+)
+def test_broken_files(tmp_path, name, content, line, expected, received):
+    (tmp_path / name).write_text(content, "utf-8")
+    with refused(tmp_path / name, line, expected, received=received):
+        paralex.load(tmp_path)
+
+
+def test_no_file(tmp_path):
+    with refused(tmp_path, None, "word_alignments.txt", received="[]"):
+        paralex.load(tmp_path)
+
+
+def test_the_sample_has_clusters_of_its_own_for_each_split(tmp_path):
+    samples.paralex(tmp_path)
+    dataset = paralex.load(tmp_path, 600)
+    assert [len(groups) for groups in dataset.splits.values()] == [600, 600, 600]
+    texts = [{text for g in groups for text in (g.query, *g.candidates)} for groups in dataset.splits.values()]
+    assert not texts[0] & texts[1] or len(texts[0] & texts[1]) < 5

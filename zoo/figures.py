@@ -1,0 +1,44 @@
+"""Pictures that more than one recipe draws; each is a `matplotlib` figure for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+
+def heat_map(values: np.ndarray, rows: Sequence[str], columns: Sequence[str]):
+    """A matrix of weights between 0 and 1 as a picture, with a word beside each row and above each column."""
+    from matplotlib.figure import Figure  # slow to import
+
+    figure = Figure(figsize=(2 + 0.45 * len(columns), 1.5 + 0.35 * len(rows)), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    axes.set_xticks(range(len(columns)), columns, rotation=60, ha="left")
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(len(rows)), rows)
+    return figure
+
+
+def learning_curves(curves: Mapping[str, Mapping[int, Sequence[float]]], metric: str):
+    """One line per name: the mean over seeds at each number of training examples, and the range of the seeds.
+
+    Args:
+        curves: name to number of examples to one value per seed.
+        metric: what the values are.
+    """
+    from matplotlib.figure import Figure  # slow to import
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    for name, points in curves.items():
+        counts = sorted(points)
+        values = [points[count] for count in counts]
+        (line,) = axes.plot(counts, [np.mean(value) for value in values], marker="o", label=name)
+        axes.fill_between(
+            counts, *([f(value) for value in values] for f in (min, max)), color=line.get_color(), alpha=0.2
+        )
+    axes.set(xscale="log", xlabel="training examples", ylabel=metric)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return figure

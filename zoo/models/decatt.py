@@ -1,0 +1,58 @@
+"""Decomposable attention over words or character n-grams (Parikh et al. 2016; Tomar et al., SCLeM 2017)."""
+
+import keras
+from keras import ops
+
+from layers.decomposable_attention import DecomposableAttention
+from zoo.models import parts
+
+
+def decatt(
+    embeddings,
+    *,
+    char_ngrams=False,
+    trainable_embeddings=True,
+    projection=0,
+    units=(400, 200),
+    context=1,
+    self_attention=False,
+    values="token",
+    max_distance=10,
+    dropout=0.1,
+    initializer="glorot_uniform",
+):
+    """The tokens of query and candidate aligned, compared in pairs, and the comparisons summed.
+
+    Args:
+        embeddings, char_ngrams, trainable_embeddings, projection: see `parts.token_vectors`. Parikh et al. project
+            to 200; the other paper does not.
+        units: of every network.
+        context, self_attention, values, max_distance: see `DecomposableAttention`.
+        dropout: rate after the layers of the networks.
+        initializer: of their kernels.
+
+    Returns:
+        A model from ``{"query": [B, T], "candidate": [B, L, T]}``, with one axis more for ``char_ngrams``, to
+        scores ``[B, L]``, the log-odds of a match.
+    """
+    query, candidate = parts.pair_inputs(char_ngrams)
+    words, (query_places, candidate_places), (query_mask, candidate_mask) = parts.token_vectors(
+        [query, candidate],
+        embeddings,
+        char_ngrams=char_ngrams,
+        trainable=trainable_embeddings,
+        projection=projection,
+    )
+    query_vector, candidate_vector, _ = DecomposableAttention(
+        units,
+        context,
+        self_attention=self_attention,
+        values=values,
+        max_distance=max_distance,
+        dropout=dropout,
+        kernel_initializer=initializer,
+        name="decomposable_attention",
+    )(query_places, candidate_places, query_mask=query_mask, candidate_mask=candidate_mask, words=words)
+    pair = ops.concatenate([query_vector, candidate_vector], axis=-1)
+    score = parts.feedforward_head(pair, units=units, dropout=dropout, initializer=initializer)
+    return keras.Model({"query": query, "candidate": candidate}, score, name="decatt")

@@ -1,0 +1,50 @@
+"""Sums of token and trigram vectors under a feed-forward network, a baseline of Tomar et al. 2017."""
+
+import keras
+from keras import ops
+
+from layers.masked_pooling import MaskedPooling
+from zoo.models import parts
+
+
+def ffnn(
+    embeddings,
+    *,
+    char_ngrams=False,
+    trainable_embeddings=True,
+    units=(800, 400, 200),
+    trigram_units=0,
+    dropout=0.1,
+    initializer="glorot_uniform",
+):
+    """Each question is the sum of its tokens' vectors beside that of its trigrams of tokens; order is lost.
+
+    Args:
+        embeddings, char_ngrams, trainable_embeddings: see `parts.token_vectors`.
+        units: of the network on the pair.
+        trigram_units: units of a ReLU layer on each trigram before the sum; 0 for none, as the paper.
+        dropout: rate after each layer of the network.
+        initializer: of its kernels.
+
+    Returns:
+        A model from ``{"query": [B, T], "candidate": [B, L, T]}``, with one axis more for ``char_ngrams``, to
+        scores ``[B, L]``, the log-odds of a match.
+    """
+    query, candidate = parts.pair_inputs(char_ngrams)
+    words, places, masks = parts.token_vectors(
+        [query, candidate], embeddings, char_ngrams=char_ngrams, trainable=trainable_embeddings
+    )
+    network = keras.layers.Dense(trigram_units, activation="relu", name="trigrams") if trigram_units else None
+    pool = MaskedPooling("sum", name="sums")
+
+    def encode(places, mask):  # [..., T] -> [..., 4 E]
+        tokens = ops.take(words, places, axis=0) * ops.cast(ops.expand_dims(mask, -1), words.dtype)
+        around = ops.pad(tokens, [*[[0, 0]] * (len(places.shape) - 1), [1, 1], [0, 0]])
+        trigrams = ops.concatenate([around[..., :-2, :], tokens, around[..., 2:, :]], axis=-1)
+        return pool(ops.concatenate([tokens, network(trigrams) if network else trigrams], axis=-1), mask=mask)
+
+    query_vector, candidate_vector = (encode(*text) for text in zip(places, masks, strict=True))
+    query_vector = ops.expand_dims(query_vector, 1) + ops.zeros_like(candidate_vector)
+    pair = ops.concatenate([query_vector, candidate_vector], axis=-1)
+    score = parts.feedforward_head(pair, units=units, dropout=dropout, initializer=initializer)
+    return keras.Model({"query": query, "candidate": candidate}, score, name="ffnn")

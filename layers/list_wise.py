@@ -21,13 +21,13 @@ class ListWise(keras.layers.Wrapper):
     long on a CPU when it has few units. With the id 0 for padding the outputs are the same.
 
     Args:
-        layer: a layer or model from ``[n, T]`` to ``[n, ...]``.
+        layer: a layer or model from ``[n, T]`` to ``[n, ...]``, or to a list of such outputs.
 
     Input shape:
         ``[..., T]``, or a list of such; the number of axes must be known.
 
     Output shape:
-        ``[..., *layer_output_shape[1:]]``, or a list of such.
+        ``[..., *layer_output_shape[1:]]``, of each output, or a list of such.
 
     Example:
         >>> encoder = ListWise(keras.layers.Dense(4))
@@ -55,16 +55,33 @@ class ListWise(keras.layers.Wrapper):
         results, start = [], 0
         for row, shape in zip(rows, shapes, strict=True):
             end = start + ops.shape(row)[0]
-            part = outputs[start:end] if several else outputs
-            results.append(ops.reshape(part, (*shape[:-1], *outputs.shape[1:])))
+
+            def restored(output, leading=shape[:-1], start=start, end=end):
+                part = output[start:end] if several else output
+                return ops.reshape(part, (*leading, *ops.shape(output)[1:]))
+
+            results.append(keras.tree.map_structure(restored, outputs))
             start = end
         return results if several else results[0]
+
+    def compute_output_spec(self, inputs, training=None):
+        several = isinstance(inputs, list | tuple)
+        longest = inputs[0] if several else inputs
+        inner = self.layer.compute_output_spec(keras.KerasTensor((None, *longest.shape[-1:]), longest.dtype))
+
+        def one(x):
+            return keras.tree.map_structure(lambda y: keras.KerasTensor((*x.shape[:-1], *y.shape[1:]), y.dtype), inner)
+
+        return [one(x) for x in inputs] if several else one(inputs)
 
     def compute_output_shape(self, input_shape):
         def one(shape):
             leading = tuple(shape[:-1])
             size = None if None in leading else math.prod(leading)
-            return (*leading, *self.layer.compute_output_shape((size, shape[-1]))[1:])
+            inner = self.layer.compute_output_shape((size, shape[-1]))
+            if isinstance(inner, list):
+                return [(*leading, *output[1:]) for output in inner]
+            return (*leading, *inner[1:])
 
         shapes = [one(shape) for shape in _listed(input_shape)]
         return shapes if _is_several(input_shape) else shapes[0]

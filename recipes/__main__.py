@@ -27,16 +27,18 @@ def main(arguments=None):
         runs = comparison.finished_runs(flags.runs, name)
         # The published rows may depend on a knob, as TrecQA's on the training set.
         recipe = module.recipe(tuning.hyperparameters(**runs[-1].settings["knobs"] if runs else {}))
-        if runs:
-            split = runs[-1].splits[-1]
-            data = runs[-1].settings["data"]
-            metrics = [metric for metric in runs[-1].metrics[split] if not metric.startswith("num_")]
-            made_up = ", made up: not comparable to the paper's" if data["sample"] else ""
-            print(f"measured on {data['name']}, {split}{made_up}")
-            print(comparison.table(recipe.published, comparison.measured_rows(runs, split), metrics))
-        elif recipe.published:
-            metrics = list(dict.fromkeys(metric for row in recipe.published.values() for metric in row))
-            print(comparison.table(recipe.published, {}, metrics))
+        tests = runs[-1].splits[1:] if runs else [name for name in ("test1", "test2") if name in recipe.published]
+        for split in tests or ["test"]:
+            published = comparison.published_on(recipe.published, split)
+            if runs:
+                data = runs[-1].settings["data"]
+                metrics = [metric for metric in runs[-1].metrics[split] if not metric.startswith("num_")]
+                made_up = ", made up: not comparable to the paper's" if data["sample"] else ""
+                print(f"measured on {data['name']}, {split}{made_up}")
+                print(comparison.table(published, comparison.measured_rows(runs, split), metrics))
+            elif published:
+                metrics = list(dict.fromkeys(metric for row in published.values() for metric in row))
+                print(comparison.table(published, {}, metrics))
         print()
     return 0
 

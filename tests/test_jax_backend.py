@@ -14,6 +14,8 @@ from keras import ops
 from layers import masking
 from layers.cross_temporal_cell import CrossTemporalCell
 from layers.distinct_tokens import DistinctTokens
+from layers.group_attention_residual import GroupAttentionResidual
+from layers.group_self_attention import GroupSelfAttention
 from layers.linear_recurrence import linear_recurrence
 from layers.manhattan_distance import ManhattanDistance
 from layers.overlap_features import OverlapFeatures
@@ -46,6 +48,9 @@ LAYERS = {
     "manhattan_distance": (ManhattanDistance, {}, "encoded"),
     "manhattan_distance_euclidean": (ManhattanDistance, {"p": 2, "similarity": False}, "encoded"),
     "manhattan_distance_cosine": (ManhattanDistance, {"p": "cosine"}, "encoded"),
+    "group_self_attention": (GroupSelfAttention, {"num_heads": 2, "group_size": 4, "offsets": (0, 1)}, "x"),
+    "local_self_attention": (GroupSelfAttention, {"num_heads": 2, "group_size": 2, "window": True}, "x"),
+    "group_attention_residual": (GroupAttentionResidual, {"num_heads": 2, "group_size": None}, "x"),
     "overlap_features": (OverlapFeatures, {"vocabulary_size": 20}, "ids"),
 }
 

@@ -8,7 +8,7 @@ import pytest
 from recipes import question_pairs
 from recipes.__main__ import modules
 from tests.data_checks import real_data
-from zoo import command_line, tuning
+from zoo import command_line, comparison, runs, tuning
 from zoo.training import Options, train
 
 RECIPES = modules()
@@ -23,6 +23,9 @@ TINY = {
     "ngram_rows": 10_000,
     "noisy_epochs": 1,
     "noisy_pairs": 500,
+    "heads": 2,
+    "inner_units": 8,
+    "lstm_units": 8,
 }
 CTRN = ["ctrn", "qrnn", "lstm", "cnn", "bm25", "tfidf", "random"]
 REAL = {
@@ -30,12 +33,13 @@ REAL = {
     "ctrn_trecqa": ("trecqa", CTRN),
     "ctrn_qatar": ("qatarliving", CTRN),
     "decatt_quora": ("quora", question_pairs.MODELS),
+    "ggsa_yahoo": ("yahooqa", ["ggsa", "iggsa_attention", "ntn_lstm", "hd_lstm", "ap_cnn", "ap_lstm", "ctrn"]),
 }
 
 
 def test_there_are_recipes():
     assert set(RECIPES) >= {"ctrn_yahoo", "ctrn_trecqa", "ctrn_qatar", "malstm_sick", "pairs"}
-    assert set(RECIPES) >= {"decatt_quora", "decatt_noisy"}
+    assert set(RECIPES) >= {"decatt_quora", "decatt_noisy", "ggsa_insurance", "ggsa_yahoo"}
 
 
 def tiny(name):
@@ -73,3 +77,17 @@ def test_on_a_slice_of_the_real_data(name, model, tmp_path):
             assert 0 <= run.metrics[split][metric] <= 1
     if "num_queries" in run.metrics["test"]:
         assert run.metrics["test"]["num_queries"] == 12
+
+
+@pytest.mark.parametrize("model", ["ggsa", "iggsa_multihop", "cnn_gesd"])
+def test_pools_of_insurance_qa(model, tmp_path):
+    """Two tests with a published table each, and pools of hundreds, of whose texts the best are written."""
+    module = RECIPES["ggsa_insurance"]
+    recipe = module.recipe(tuning.hyperparameters(**tiny("ggsa_insurance") | {"model": model, "dev_pool": 20}))
+    dataset = recipe.load(real_data("insuranceqa"))
+    splits = {split: groups[: 64 if split == "train" else 3] for split, groups in dataset.splits.items()}
+    run = train(recipe, tmp_path, dataclasses.replace(dataset, splits=splits, files=()), Options(say=lambda line: None))
+    assert run.splits == ("dev", "test1", "test2") and run.metrics["test1"]["num_queries"] == 3
+    rows = [row for row in runs.read_predictions(run.folder) if row["split"] == "test1"]
+    assert len(rows) == 1500 and 250 <= sum(row["query"] != "" for row in rows) <= 600
+    assert comparison.published_on(recipe.published, "test2")[model]["p@1"] == module.PUBLISHED["test2"][model]["p@1"]

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from zoo import lexical, samples, splits
 from zoo.data_report import check_strict, report
-from zoo.datasets import pairs, qatar_living, trec_qa, yahoo_qa
+from zoo.datasets import insurance_qa, pairs, qatar_living, trec_qa, yahoo_qa
 from zoo.metrics import Convention, ranking_metrics
 
 # Writer, official loader, least and most candidates and positives of a question.
@@ -151,6 +151,19 @@ def test_a_wrong_answer_often_shares_the_question_s_thing():
     assert shared > 250
 
 
+def test_insurance_qa(tmp_path):
+    """Read by the official loader; training questions have right answers alone."""
+    samples.insurance_qa(tmp_path)
+    dataset = insurance_qa.load(tmp_path)
+    check_strict(report(dataset))
+    assert {split: len(groups) for split, groups in dataset.splits.items()} == samples.NUM_QUESTIONS["insurance_qa"]
+    assert all(group.labels == (1.0,) for group in dataset.splits["train"])
+    for split in dataset.scored_splits:
+        groups = dataset.splits[split]
+        assert all(len(group.labels) == 10 and sum(group.labels) == 1 for group in groups)
+        assert 0.2 < precision(lexical.BM25().score(groups), groups) < 0.7
+
+
 def test_each_need_is_asked_and_answered_about_each_thing():
     grammar = samples._grammar()
     assert len(grammar.asks) == len(grammar.answers) >= 6
@@ -184,7 +197,7 @@ def test_a_seed_writes_the_same_bytes_in_every_process(tmp_path):
     for hash_seed in ("1", "2"):
         folder = tmp_path / hash_seed
         subprocess.run(
-            [sys.executable, "-c", SCRIPT, str(folder), *SAMPLES],
+            [sys.executable, "-c", SCRIPT, str(folder), *SAMPLES, "insurance_qa"],
             env=os.environ | {"PYTHONHASHSEED": hash_seed},
             check=True,
         )

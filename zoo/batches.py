@@ -11,6 +11,7 @@ from functools import cached_property
 import keras
 import numpy as np
 
+from zoo import apart
 from zoo.data import Group, Text
 
 PADDING_LABEL = -1.0
@@ -396,7 +397,12 @@ def predict_split(model, split: EncodedSplit, batch_size: int = 256) -> dict[str
 
 
 def score_split(model, split: EncodedSplit, batch_size: int = 256) -> np.ndarray:
-    """Scores every pair of a split: ``[pairs]`` float32, in the order of the file."""
+    """Scores every pair of a split: ``[pairs]`` float32, in the order of the file.
+
+    A model that encodes both sides apart, and says where, encodes each distinct text once, see `zoo.apart`.
+    """
     if not len(split.labels):
         return np.zeros(0, "float32")
+    if (parts := apart.parts(model)) and len(split.query_ids) == 1:
+        return apart.score(parts, split, batch_size)
     return predict_split(model, split, batch_size)["score"]

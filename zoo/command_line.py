@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from zoo import comparison, data_report, distribution, files, runs, tuning
+from zoo import comparison, data_report, distribution, files, runs, sensitivity, tuning
 from zoo.data import DataError, Dataset
 from zoo.evaluation import is_ranking
 from zoo.training import Options, Recipe, train
@@ -245,6 +245,7 @@ def _tune(recipe, dataset, flags, options, values):
     )
     best = found[0]
     runs.link_latest(best.folder, flags.runs / chosen.name)
+    print(f"report: {sensitivity.write(found, root, dataset.metrics[0])}")
     print(f"best of {len(found)} finished trials: {best.settings['knobs']}")
     _say_metrics(best, dataset)
 
@@ -271,13 +272,15 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
         if len(trained) > 1:
             numbers = _numbers(comparison.averaged(trained, dataset))
             print(f"{chosen.model}, the scores of {len(trained)} seeds averaged: {dataset.scored_splits[-1]} {numbers}")
-    split = dataset.scored_splits[-1]
-    measured = comparison.measured_rows(comparison.finished_runs(flags.runs, chosen.name), split)
-    print(f"\nmeasured on {dataset.name}, {split}")
-    # A recipe may measure more than the data set's metrics.
-    metrics = dict.fromkeys([*dataset.metrics, *(name for row in measured.values() for name in row)])
+    finished = comparison.finished_runs(flags.runs, chosen.name)
     # The papers' figures are of test.
-    print(comparison.table(chosen.published if split != "dev" else {}, measured, tuple(metrics)))
+    for split in dataset.scored_splits[1:] or dataset.scored_splits:
+        published = comparison.published_on(chosen.published, split) if split != "dev" else {}
+        measured = comparison.measured_rows(finished, split)
+        print(f"\nmeasured on {dataset.name}, {split}")
+        # A recipe may measure more than the data set's metrics.
+        metrics = dict.fromkeys([*dataset.metrics, *(name for row in measured.values() for name in row)])
+        print(comparison.table(published, measured, tuple(metrics)))
 
 
 def _say_metrics(run, dataset):

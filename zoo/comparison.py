@@ -90,6 +90,12 @@ def averaged(runs: list[Run], dataset: Dataset) -> dict[str, float]:
     return evaluate(dataset, split, scores(split), threshold)
 
 
+def published_on(published: dict, split: str) -> dict[str, dict[str, float]]:
+    """A recipe's published table of one split: it holds one for each, by name, or the only one."""
+    one_each = any(isinstance(cell, dict) for row in published.values() for cell in row.values())
+    return published.get(split, {}) if one_each else published
+
+
 def table(published: dict[str, dict[str, float]], measured: dict[str, Row], metrics: tuple[str, ...]) -> str:
     """A text table: one line per model, for each metric the published and the measured figure.
 

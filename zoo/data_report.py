@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 
-from zoo.data import DataError, Dataset, Group
+from zoo.data import DataError, Dataset, Group, Text
 from zoo.splits import is_mixed, normalise
 
 _COLUMNS = (
@@ -103,16 +105,28 @@ class Report:
 
 def report(dataset: Dataset) -> Report:
     """Count a data set's splits and compare them with one another."""
-    pairs = {split: _pairs(groups) for split, groups in dataset.splits.items()}
-    splits = {split: _count(groups, pairs[split]) for split, groups in dataset.splits.items()}
+    # Texts are numbered as they are compared: pools of hundreds repeat the same texts over and over.
+    numbers: dict[str, int] = {}
+    number = cache(lambda text: numbers.setdefault(normalise(text), len(numbers)))
+    pairs = {split: _pairs(groups, number) for split, groups in dataset.splits.items()}
+    empty = numbers.get("", -1)
+    splits = {split: _count(groups, pairs[split], empty) for split, groups in dataset.splits.items()}
     queries = {split: {query for query, _ in labels} for split, labels in pairs.items()}
-    unordered = {split: {tuple(sorted(pair)): pair for pair in labels} for split, labels in pairs.items()}
+    every = {split: {text for pair in labels for text in pair} for split, labels in pairs.items()}
+    texts = list(numbers)
     overlaps = []
     for first, second in combinations(dataset.splits, 2):
         shared = queries[first] & queries[second]
-        shared_pairs = unordered[first].keys() & unordered[second].keys()
-        examples = shared or {unordered[first][pair][0] for pair in shared_pairs}
-        overlaps.append(Overlap(first, second, len(shared), len(shared_pairs), min(examples, default="")))
+        common = every[first] & every[second]
+
+        def unordered(split, common=common):
+            return {frozenset(pair): pair for pair in pairs[split] if pair[0] in common and pair[1] in common}
+
+        in_first, in_second = unordered(first), unordered(second)
+        shared_pairs = in_first.keys() & in_second.keys()
+        examples = shared or {in_first[pair][0] for pair in shared_pairs}
+        example = min((texts[query] for query in examples), default="")
+        overlaps.append(Overlap(first, second, len(shared), len(shared_pairs), example))
     return Report(dataset.name, splits, tuple(overlaps))
 
 
@@ -144,21 +158,21 @@ def check_rankable(dataset: Dataset) -> None:
             )
 
 
-def _pairs(groups: list[Group]) -> dict[tuple[str, str], list[float]]:
-    """The labels of each pair of normalised query and candidate."""
-    labels: dict[tuple[str, str], list[float]] = {}
+def _pairs(groups: list[Group], number: Callable[[Text], int]) -> dict[tuple[int, int], list[float]]:
+    """The labels of each pair of query and candidate, by their numbers."""
+    labels: dict[tuple[int, int], list[float]] = {}
     for group in groups:
-        query = normalise(group.query)
+        query = number(group.query)
         for candidate, label in zip(group.candidates, group.labels, strict=True):
-            labels.setdefault((query, normalise(candidate)), []).append(label)
+            labels.setdefault((query, number(candidate)), []).append(label)
     return labels
 
 
-def _count(groups: list[Group], pairs: dict[tuple[str, str], list[float]]) -> SplitReport:
+def _count(groups: list[Group], pairs: dict[tuple[int, int], list[float]], empty_text: int) -> SplitReport:
     sizes = [len(group.labels) for group in groups]
     positives = [sum(label > 0 for label in group.labels) for group in groups]
     empty = sum(not normalise(group.query) for group in groups)
-    empty += sum(len(labels) for (_, candidate), labels in pairs.items() if not candidate)
+    empty += sum(len(labels) for (_, candidate), labels in pairs.items() if candidate == empty_text)
     return SplitReport(
         groups=len(groups),
         pairs=sum(sizes),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jinja2
 
+from zoo.comparison import published_on
 from zoo.runs import Run, read_predictions
 
 _METRIC_NAMES = {"map": "MAP", "mrr": "MRR"}
@@ -28,7 +29,7 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
 
     Args:
         run: a finished run.
-        published: the paper's table: model to metric to value, as fractions.
+        published: the paper's table, see `zoo.comparison.published_on`; values are fractions.
         data_lines: the data report, one line each.
         figures: title to `matplotlib` figure, the model's own pictures.
     """
@@ -48,7 +49,7 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
                 [run.metrics[split].get(name) for split in run.splits],
                 paper.get(name),
             )
-            for paper in [published.get(run.settings["model"], {})]
+            for paper in [published_on(published, run.splits[-1]).get(run.settings["model"], {})]
             for name in run.metrics[run.splits[-1]]
             if not name.startswith("num_")
         ],

@@ -203,18 +203,25 @@ def read_predictions(folder: Path) -> Iterator[dict[str, str]]:
             yield dict(zip(header, line.rstrip("\n").split("\t"), strict=True))
 
 
+# Candidates of a list whose texts are written; all texts of pools of hundreds would be gigabytes.
+_SHOWN = 100
+
+
 def _predictions(dataset, scores):
-    """One row per scored pair, texts on one line each."""
+    """One row per scored pair, texts on one line each; of a long list only the relevant and the best have them."""
     for name, per_group in scores.items():
         for group, values in zip(dataset.splits[name], per_group, strict=True):
-            for candidate, label, score in zip(group.candidates, group.labels, values, strict=True):
+            pairs = zip(group.candidates, group.labels, values, strict=True)
+            worst_shown = np.sort(values)[-_SHOWN] if len(values) > _SHOWN else -np.inf
+            for candidate, label, score in pairs:
+                shown = label > 0 or score >= worst_shown
                 yield {
                     "split": name,
                     "group": " ".join(group.id.split()),
                     "label": f"{label:g}",
                     "score": f"{float(score):.6g}",
-                    "query": " ".join(" ".join(group.query).split()),
-                    "candidate": " ".join(" ".join(candidate).split()),
+                    "query": " ".join(" ".join(group.query).split()) if shown else "",
+                    "candidate": " ".join(" ".join(candidate).split()) if shown else "",
                 }
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zoo.data import Group
+from zoo.datasets import insurance_qa as insurance_qa_files
 from zoo.datasets import pairs as pairs_file
 from zoo.datasets import paralex as paralex_files
 from zoo.datasets import qatar_living as qatar_living_files
@@ -35,6 +36,7 @@ NUM_QUESTIONS = {
     "yahoo_qa": {"train": 2400, "dev": 300, "test": 300},
     "trec_qa": {"train": 1600, "dev": 200, "test": 200},
     "qatar_living": {"train": 1600, "dev": 200, "test": 200},
+    "insurance_qa": {"train": 2400, "dev": 200, "test1": 200, "test2": 200},
     "pairs": {"pairs": 3000},
     "sick": {"train": 2400, "trial": 300, "test": 300},
     "paralex": {"clusters": 300},
@@ -95,6 +97,11 @@ def trec_qa(folder: str | Path, seed: int = 0) -> None:
 def qatar_living(folder: str | Path, seed: int = 0) -> None:
     """Write ten comments below each question, one to four of them good, as SemEval-2016's XML."""
     qatar_living_files.write(_splits("qatar_living", (10, 10), (1, 4), seed), folder)
+
+
+def insurance_qa(folder: str | Path, seed: int = 0) -> None:
+    """Write pools of ten answers, one of them right, as the files of insuranceQA's first version."""
+    insurance_qa_files.write(_splits("insurance_qa", (10, 10), (1, 1), seed), folder)
 
 
 def pairs(folder: str | Path, seed: int = 0) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from zoo import report, runs
+from zoo import own_vectors, report, runs
 from zoo.batches import Batches, EncodedSplit, Negatives, encode_split, joined, score_split
 from zoo.data import Dataset, Group
 from zoo.embeddings import RANDOM_RANGE, embedding_matrix, read_words
@@ -46,7 +46,8 @@ class Recipe:
             score.
         figures: function of (finished model, encoded data set) to the model's own pictures, title to
             `matplotlib` figure, for the report.
-        published: the paper's table: row to metric to value, as fractions.
+        published: the paper's table: row to metric to value, as fractions; or one such table for each test split,
+            by its name.
         batch_size: pairs of a training step.
         list_size: pairs of one query that stand together in a batch; 1 draws pairs independently.
         negatives: how the negatives of a list are drawn; None takes the lists as they are.
@@ -62,6 +63,8 @@ class Recipe:
         takes_embeddings: whether the vector files of the command line are for this model.
         embedding_size: width of the word vectors where no file is given.
         random_range: words without a vector get numbers up to this, drawn; 0 gives zeros.
+        own_vectors: whether these begin as vectors trained on the training texts, see `zoo.own_vectors`, in place
+            of random ones.
         task: ``"binary"``: the score is the log-odds of a match; ``"ranking"``: it orders candidates, and has
             no scale; ``"regression"``: it is a value on the labels' scale.
         fixed: knobs that a search leaves alone.
@@ -84,7 +87,7 @@ class Recipe:
     finish: Callable[[keras.Model, EncodedDataset], keras.Model] | None = None
     measure: Callable[[keras.Model, EncodedDataset], dict[str, dict[str, float]]] | None = None
     figures: Callable[[keras.Model, EncodedDataset], dict] | None = None
-    published: dict[str, dict[str, float]] = field(default_factory=dict)
+    published: dict[str, dict] = field(default_factory=dict)
     batch_size: int = 64
     list_size: int = 1
     negatives: Negatives | None = None
@@ -100,6 +103,7 @@ class Recipe:
     takes_embeddings: bool = True
     embedding_size: int = 100
     random_range: float = RANDOM_RANGE
+    own_vectors: bool = False
     task: str = "binary"
     fixed: tuple[str, ...] = ("model",)
     on_sample: dict = field(default_factory=dict)
@@ -206,6 +210,9 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         name: encode_split(groups, encoder, dataset.fields, recipe.max_query_length, recipe.max_candidate_length)
         for name, groups in dataset.splits.items()
     }
+    if recipe.own_vectors and not files:
+        known = [splits[name] for name in dataset.training_splits]
+        coverage = own_vectors.train(known, embeddings, 1 + encoder.oov_buckets, encoder.words, seed)
     return EncodedDataset(encoder, splits, embeddings, has_vector, not files, coverage, dataset)
 
 

@@ -1,0 +1,115 @@
+"""What the recipes of the GGSA paper share: its systems, their ablations, the baselines of its tables."""
+
+from functools import partial
+
+from zoo import lexical, losses, optimizers
+from zoo.models.attentive_pooling import attentive_pooling
+from zoo.models.ctrn import ctrn
+from zoo.models.ggsa import ggsa
+from zoo.models.qa_cnn import qa_cnn
+from zoo.models.qa_lstm import qa_lstm
+from zoo.training import Recipe
+
+# A row of the tables: the function that builds it, and what sets it apart.
+_PLAIN = {"gate": False, "offset": False}
+_MULTIHOP = {"composition": "multihop"}
+_NEURAL = {
+    "ggsa": (ggsa, {}),
+    "ggsa_attention": (ggsa, {"composition": "attention"}),
+    "iggsa": (ggsa, {"interaction": True}),
+    "iggsa_attention": (ggsa, {"interaction": True, "composition": "attention"}),
+    "iggsa_multihop": (ggsa, {"interaction": True} | _MULTIHOP),
+    "global": (ggsa, _PLAIN | {"group_size": None, "normalize": True}),
+    "global_attention": (ggsa, _PLAIN | {"group_size": None, "normalize": True, "composition": "attention"}),
+    "group": (ggsa, _PLAIN),
+    "group_offset": (ggsa, {"gate": False}),
+    "local": (ggsa, _PLAIN | {"window": True}),
+    "local_gate": (ggsa, {"offset": False, "window": True}),
+    "qa_lstm": (qa_lstm, {}),
+    "qa_lstm_attention": (qa_lstm, {"composition": "attention"}),
+    "multihop_mlp_lstm": (qa_lstm, {"composition": "multihop_mlp"}),
+    "multihop_lstm": (qa_lstm, _MULTIHOP),
+    "multihop_lstm_dropout": (qa_lstm, _MULTIHOP | {"word_dropout": 0.3}),
+    "cnn": (qa_cnn, {}),
+    "cnn_gesd": (qa_cnn, {"similarity": "gesd"}),
+    "ap_lstm": (attentive_pooling, {}),
+    "ap_cnn": (attentive_pooling, {"encoder": "cnn"}),
+    "ntn_lstm": (qa_lstm, {"composition": "mean", "similarity": "tensor"}),
+    "hd_lstm": (qa_lstm, {"composition": "mean", "similarity": "holographic"}),
+    "ctrn": (ctrn, {}),
+}
+LEXICAL = {"bm25": lexical.BM25, "random": lexical.Random}
+ABLATION = ["global", "group", "group_offset", "ggsa", "iggsa", "local", "local_gate"]  # Tables 3 and 4
+
+
+def self_attention(
+    *,
+    model,
+    attention,
+    encoder,
+    head,
+    word_dropout,
+    projection,
+    train_embeddings,
+    loss,
+    margin,
+    negatives,
+    learning_rate,
+    **recipe,
+):
+    """A recipe of the GGSA paper.
+
+    Args:
+        model: a name of a row, or of `LEXICAL`.
+        attention: of GGSA and its ablations: ``heads``, ``group_size`` and other arguments of `zoo.models.ggsa`.
+        encoder: sizes of the other encoders, ``lstm_units`` and ``filters``.
+        head: the dense head of the pointwise loss: ``dense_layers``, ``dense_units``, ``dropout``.
+        word_dropout: of GGSA and its ablations.
+        projection: D, on vectors that a file gives and that are not trained.
+        train_embeddings: whether word vectors that a file gives are trained; others always are.
+        loss: ``"pairwise"``, on cosines, or ``"pointwise"``, on a dense head; CTRN takes the second.
+        margin: of the pairwise loss.
+        negatives: `zoo.batches.Negatives` of a right answer; the pointwise loss takes whole lists, if these are of
+            the list itself.
+        learning_rate: of RMSprop.
+        recipe: the other attributes of the `Recipe`.
+    """
+    if model in LEXICAL:
+        return Recipe(model=model, scorer=LEXICAL[model](), **recipe)
+    function, differences = _NEURAL[model]
+    pairwise = loss == "pairwise" and function is not ctrn
+
+    def build(encoded):
+        trainable = train_embeddings or encoded.trainable_embeddings
+        settings = {"trainable_embeddings": trainable, "projection": 0 if trainable else projection} | head
+        if function is ctrn:
+            return ctrn(encoded.embeddings, filters=encoder["filters"], **settings)
+        settings["similarity"] = "cosine" if pairwise else "mlp"
+        if function is ggsa:
+            settings |= _attention(attention, differences) | {"word_dropout": word_dropout}
+        else:
+            size = encoder["filters" if "cnn" in model else "lstm_units"]
+            settings |= {"filters" if function is qa_cnn else "units": size} | differences
+        return function(encoded.embeddings, **settings)
+
+    return Recipe(
+        model=model,
+        build=build,
+        module=f"zoo.models.{function.__name__}",
+        loss=partial(losses.pairwise_hinge, margin) if pairwise else lambda: losses.pointwise,  # section 3.3
+        optimizer=partial(optimizers.RMSprop, learning_rate, rho=0.9, momentum=0.9),  # 4.2; the two 0.9 are ours
+        negatives=negatives if pairwise or negatives.source == "corpus" else None,
+        task="ranking" if pairwise else "binary",
+        **recipe,
+    )
+
+
+def _attention(attention, differences):
+    """The arguments of `ggsa`; half of the heads are set off by half a group."""
+    heads, size = attention["heads"], attention["group_size"]
+    settings = {name: value for name, value in attention.items() if name != "heads"} | {"num_heads": heads}
+    settings["offsets"] = (0,) * (heads - heads // 2) + (size // 2,) * (heads // 2)
+    settings |= differences
+    if not settings.pop("offset", True):
+        settings["offsets"] = None
+    return settings

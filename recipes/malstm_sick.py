@@ -78,7 +78,8 @@ def recipe(hp):
     pretraining = hp.Boolean("pretraining", default=True)  # on --pretrain, Training details
     calibrate = hp.Choice("calibrate", ["train", "dev", "none"], default="train")  # Semantic relatedness scoring
     judge = hp.Boolean("entailment", default=True)  # Entailment classification
-    epochs = hp.Int("epochs", 1, 500, default=60)  # not given; ours
+    epochs = hp.Int("epochs", 1, 500, default=40)  # not given; ours
+    pretraining_epochs = hp.Int("pretraining_epochs", 1, 100, default=15)  # not given; ours
     patience = hp.Int("patience", 1, 50, default=10)  # not given; ours
     make_optimizer = partial(_optimizer, optimizer, learning_rate, clip)
     left_out = [
@@ -107,7 +108,7 @@ def recipe(hp):
                 loss=loss,
                 optimizer=make_optimizer,
                 output="log_probabilities" if is_classifier else None,
-                epochs=epochs,
+                epochs=pretraining_epochs,
                 patience=patience,
                 measure=lambda model: evaluate(dataset, "pretrain_dev", split.per_group(score_split(model, split))),
                 metric="pearson",
@@ -124,6 +125,7 @@ def recipe(hp):
         loss=loss,
         output="log_probabilities" if is_classifier else None,
         optimizer=make_optimizer,
+        compiled=True,
         train_on=("train", "train_synonyms") if synonyms else ("train",),
         pretrain=pretrain if pretraining else None,
         finish=partial(_finish, calibrate=calibrate, judge=judge),
@@ -133,13 +135,13 @@ def recipe(hp):
         batch_size=hp.Int("batch_size", 16, 256, step=16, default=32),  # not given; as the authors' code
         epochs=epochs,
         patience=patience,
-        max_query_length=50,  # SICK's longest sentence has 32 words
-        max_candidate_length=50,
+        max_query_length=32,  # SICK's longest sentence
+        max_candidate_length=32,
         embedding_size=hp.Int("embedding_size", 50, 300, step=50, default=100),  # only without a vector file
         random_range=0.0,  # the authors' code: a word without a vector is zeros
         task="regression",
-        fixed=("model", "held_out", "synonyms", "pretraining", "calibrate", "entailment", "epochs", "patience")
-        + ("embedding_size",),
+        fixed=("model", "held_out", "synonyms", "pretraining", "calibrate", "entailment")
+        + ("epochs", "pretraining_epochs", "patience", "embedding_size"),
         on_sample={"optimizer": "adam", "learning_rate": 3e-3, "epochs": 8},
     )
 

@@ -200,6 +200,8 @@ class Batches(keras.utils.PyDataset):
             (seed, epoch) alone.
         first_epoch: number of the first epoch, for a run that goes on.
         drop_remainder: leaves out the lists of an epoch that do not fill a batch, unless there is no other.
+        length_step: texts of both sides are padded to one length, the next multiple of this: few shapes, for a step
+            that is compiled anew for each. 1 pads each input to its own longest text.
 
     Attributes:
         pairs: ``[lists, list_size]``, the pairs of each list; -1 is padding. None where negatives are drawn.
@@ -216,9 +218,10 @@ class Batches(keras.utils.PyDataset):
         shuffle_seed=None,
         first_epoch=0,
         drop_remainder=False,
+        length_step=1,
     ):
         super().__init__()
-        self.drop_remainder = drop_remainder
+        self.drop_remainder, self.length_step = drop_remainder, length_step
         self.split, self.batch_size, self.shuffle_seed = split, batch_size, shuffle_seed
         self.negatives, self.epoch = negatives, first_epoch
         self.pairs = None if negatives else _lists(split, list_size)
@@ -268,16 +271,24 @@ class Batches(keras.utils.PyDataset):
     def __getitem__(self, number):
         rows = self.order[number * self.batch_size : (number + 1) * self.batch_size]
         query, candidate, labels = (_filled(part[rows], self.batch_size) for part in self._texts)
+        texts = {
+            input_name(side, field, tuple(fields)): (ids, index)
+            for side, fields, index in (
+                ("query", self.split.query_ids, query),
+                ("candidate", self.split.candidate_ids, candidate),
+            )
+            for field, ids in fields.items()
+        }
+        # Keras takes an axis for fixed if the first two batches agree in it; no other batch has this length.
+        lengths = {
+            name: ids.longest + 1 if number == 0 else ids.longest_of(index) for name, (ids, index) in texts.items()
+        }
+        if self.length_step > 1:
+            lengths = dict.fromkeys(lengths, -(-max(lengths.values()) // self.length_step) * self.length_step)
         inputs = {}
-        for side, texts, index in (
-            ("query", self.split.query_ids, query),
-            ("candidate", self.split.candidate_ids, candidate),
-        ):
-            for field, ids in texts.items():
-                # Keras takes an axis for fixed if the first two batches agree in it; no other batch has this length.
-                length = ids.longest + 1 if number == 0 else ids.longest_of(index)
-                width = ids.rows.shape[1] + 1 if number == 0 and ids.rows is not None else None
-                inputs[input_name(side, field, tuple(texts))] = ids.padded(index, length, width)
+        for name, (ids, index) in texts.items():
+            width = ids.rows.shape[1] + 1 if number == 0 and ids.rows is not None else None
+            inputs[name] = ids.padded(index, lengths[name], width)
         return inputs, labels.astype("float32")
 
 

@@ -21,6 +21,8 @@ from zoo.evaluation import best_threshold, direction, evaluate, is_classificatio
 from zoo.metrics import count_queries
 from zoo.text import TextEncoder, build_vocabulary
 
+_COMPILED_LENGTHS = 8  # the step between them
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -36,6 +38,8 @@ class Recipe:
         scorer: a scorer of `zoo.lexical`, where there is no ``build``.
         loss, optimizer: functions without arguments that make them.
         output: the output that the loss sees, of a model that gives a dictionary.
+        compiled: whether training steps are compiled by XLA, once for each of a few lengths of text; worth it where
+            a loop over time has much overhead, as that of a recurrent layer of few units.
         train_on: the splits that are trained on, as one; those of them that the data has.
         augment: function of the training groups to those that are learnt from: some of them, or more.
         pretrain: function of (model, encoded data set, `Fit`) that trains the model, or parts of it, on
@@ -81,6 +85,7 @@ class Recipe:
     loss: Callable[[], object] | None = None
     optimizer: Callable[[], keras.optimizers.Optimizer] | None = None
     output: str | None = None
+    compiled: bool = False
     train_on: tuple[str, ...] = ("train",)
     augment: Callable[[list[Group]], list[Group]] | None = None
     pretrain: Callable[[keras.Model, EncodedDataset, Fit], None] | None = None
@@ -418,6 +423,7 @@ class Fit:
             "list_size": recipe.list_size,
             "negatives": recipe.negatives,
             "shuffle_seed": self.seed,
+            "length_step": _COMPILED_LENGTHS if recipe.compiled else 1,
         }
         return Batches(split, **settings | changes)
 
@@ -467,8 +473,8 @@ class Fit:
         options = self.options
         with options.strategy.scope() if options.strategy else contextlib.nullcontext():
             fitted = keras.Model(model.input, model.output[output]) if output else model
-            # No XLA: it would compile anew for each length of a batch.
-            fitted.compile(optimizer=optimizer(), loss=loss(), jit_compile=False)
+            # XLA compiles anew for each length of a batch; without a step between lengths that would be too many.
+            fitted.compile(optimizer=optimizer(), loss=loss(), jit_compile=self.recipe.compiled)
         progress = _Progress(label, epochs, options.say if not options.bar else lambda line: None)
         best = keras.callbacks.EarlyStopping(
             monitor=f"dev_{metric}" if metric else "loss",

@@ -284,3 +284,12 @@ def test_splits_of_ngrams_are_joined_with_their_rows():
     for number, (part, place) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
         expected = parts[part].query_ids["text"].padded(np.array([place]), 4, 9)
         np.testing.assert_array_equal(whole.padded(np.array([number]), 4, 9), expected)
+
+
+def test_both_sides_have_one_of_few_lengths(split):
+    batches = Batches(split, 2, shuffle_seed=1, length_step=4)
+    assert sorted(pairs_of(batches)) == sorted(pairs_of(Batches(split, 2)))
+    for number in range(len(batches)):
+        inputs, _ = batches[number]
+        assert inputs["query"].shape[-1] == inputs["candidate"].shape[-1]
+        assert inputs["query"].shape[-1] % 4 == 0

@@ -60,8 +60,9 @@ def local_linear(scores: np.ndarray, labels: np.ndarray, at: np.ndarray, bandwid
         exponent = -((offset / bandwidth) ** 2) / 2
         weight = np.exp(exponent - exponent.max(axis=1, keepdims=True))  # of no effect on the ratio
         own = np.exp(-exponent.max(axis=1))  # the weight of a pair at the score itself, on that footing
-        s0, s1, s2 = (np.sum(weight * offset**power, axis=1) for power in (0, 1, 2))
-        t0, t1 = (np.sum(weight * offset**power * labels, axis=1) for power in (0, 1))
+        moment = weight * offset
+        s0, s1, s2 = weight.sum(axis=1), moment.sum(axis=1), (moment * offset).sum(axis=1)
+        t0, t1 = weight @ labels, moment @ labels
         determinant = s0 * s2 - s1**2
         is_line = determinant > 1e-10 * s0**2 * bandwidth**2
         safe = np.where(is_line, determinant, 1.0)

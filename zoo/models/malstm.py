@@ -56,8 +56,9 @@ def malstm(
     Args:
         embeddings: float array ``[V, E]``, row 0 (padding) zero.
         trainable_embeddings: the paper fixes them.
-        encoder: ``"lstm"`` or ``"gru"``, whose last state is the text; or ``"mean"`` of the word vectors.
-        units: d of the recurrent encoders.
+        encoder: ``"lstm"`` or ``"gru"``, whose last state is the text; or ``"mean"`` of the word vectors under a
+            learned linear map.
+        units: d.
         forget_bias: first bias of the LSTM's forget gates.
         deviation: of the normal distribution that the first weights are drawn from.
         word_dropout: dropout rate on the word vectors; not in the paper.
@@ -89,6 +90,7 @@ def malstm(
         vectors = keras.layers.Dropout(word_dropout, name="word_dropout")(vectors)
     if encoder == "mean":
         vector = MaskedPooling("mean", name="pooling")(vectors, mask=mask)
+        vector = keras.layers.Dense(units, name="projection")(vector)
     else:
         states = _recurrent(encoder, units, forget_bias, deviation)(vectors, mask=mask)
         vector = MaskedPooling("last", name="pooling")(states, mask=mask)

@@ -38,8 +38,9 @@ class Recipe:
         scorer: a scorer of `zoo.lexical`, where there is no ``build``.
         loss, optimizer: functions without arguments that make them.
         output: the output that the loss sees, of a model that gives a dictionary.
-        compiled: whether training steps are compiled by XLA, once for each of a few lengths of text; worth it where
-            a loop over time has much overhead, as that of a recurrent layer of few units.
+        compiled: whether training steps are compiled by XLA, once for each of a few lengths of text, where word
+            vectors are given; worth it where a loop over time has much overhead, as that of a recurrent layer of
+            few units.
         train_on: the splits that are trained on, as one; those of them that the data has.
         augment: function of the training groups to those that are learnt from: some of them, or more.
         pretrain: function of (model, encoded data set, `Fit`) that trains the model, or parts of it, on
@@ -407,6 +408,8 @@ class Fit:
 
     def __init__(self, recipe: Recipe, folder: Path, options: Options, seed: int):
         self.recipe, self.folder, self.options, self.seed = recipe, folder, options, seed
+        # The optimizers' sums over the rows of word vectors that are trained do not compile.
+        self.compiled = recipe.compiled and bool(options.embeddings)
 
     def batches(self, split: EncodedSplit, **changes) -> Batches:
         """A split in the recipe's batches; ``changes`` are other arguments of `Batches`."""
@@ -423,7 +426,7 @@ class Fit:
             "list_size": recipe.list_size,
             "negatives": recipe.negatives,
             "shuffle_seed": self.seed,
-            "length_step": _COMPILED_LENGTHS if recipe.compiled else 1,
+            "length_step": _COMPILED_LENGTHS if self.compiled else 1,
         }
         return Batches(split, **settings | changes)
 
@@ -474,7 +477,7 @@ class Fit:
         with options.strategy.scope() if options.strategy else contextlib.nullcontext():
             fitted = keras.Model(model.input, model.output[output]) if output else model
             # XLA compiles anew for each length of a batch; without a step between lengths that would be too many.
-            fitted.compile(optimizer=optimizer(), loss=loss(), jit_compile=self.recipe.compiled)
+            fitted.compile(optimizer=optimizer(), loss=loss(), jit_compile=self.compiled)
         progress = _Progress(label, epochs, options.say if not options.bar else lambda line: None)
         best = keras.callbacks.EarlyStopping(
             monitor=f"dev_{metric}" if metric else "loss",

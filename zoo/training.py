@@ -475,7 +475,8 @@ class Fit:
             )
         options = self.options
         with options.strategy.scope() if options.strategy else contextlib.nullcontext():
-            fitted = keras.Model(model.input, model.output[output]) if output else model
+            # A view of the model, so that its scoring, of batches of any length, is not compiled as well.
+            fitted = keras.Model(model.input, model.output[output] if output else model.output)
             # XLA compiles anew for each length of a batch; without a step between lengths that would be too many.
             fitted.compile(optimizer=optimizer(), loss=loss(), jit_compile=self.compiled)
         progress = _Progress(label, epochs, options.say if not options.bar else lambda line: None)

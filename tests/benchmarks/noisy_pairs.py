@@ -1,0 +1,62 @@
+"""Noisy pairs at scale: seconds and memory to read and index made-up questions, and pairs drawn a second.
+
+    python -m tests.benchmarks.noisy_pairs 1000000
+
+A cluster is five questions of five words of their own topic and three more each, by a Zipf law over 200,000 words.
+Measured on one shared core, CPU seconds, the making of the questions included:
+
+| questions | read and indexed | memory | pairs a second |
+|---|---|---|---|
+| 1,000,000 | 27 s | 0.56 GB | 88,000 |
+
+Reading, memory and the index grow with the number of questions: Paralex, of tens of millions, takes some 0.5 GB and
+27 s a million.
+"""
+
+import argparse
+import resource
+import time
+
+import numpy as np
+
+from zoo.noisy_pairs import BLOCK, Corpus
+
+WORDS, CLUSTER = 200_000, 5
+
+
+def questions(count, seed=0):
+    """Pairs of cluster and question."""
+    random = np.random.default_rng(seed)
+    words = np.array([f"w{number}" for number in range(WORDS)])
+    made = 0
+    while made < count:
+        topics = np.minimum(random.zipf(1.3, (10_000, 5)), WORDS) - 1
+        further = np.minimum(random.zipf(1.2, (10_000, CLUSTER, 3)), WORDS) - 1
+        for number, topic in enumerate(topics):
+            head = " ".join(words[topic])
+            for tail in further[number]:
+                yield made // CLUSTER, f"{head} {' '.join(words[tail])}"
+                made += 1
+                if made == count:
+                    return
+
+
+def main():
+    """Prints two lines."""
+    parser = argparse.ArgumentParser("python -m tests.benchmarks.noisy_pairs")
+    parser.add_argument("count", type=int)
+    count = parser.parse_args().count
+    start = time.process_time()
+    corpus = Corpus(questions(count))
+    indexed = time.process_time()
+    print(f"{len(corpus):,} questions read and indexed in {indexed - start:.0f} s", flush=True)
+    kinds = np.zeros(4, "int64")
+    for block in corpus.blocks(1, 10 * BLOCK):
+        kinds += np.bincount(block.kind, minlength=4)
+    seconds = time.process_time() - indexed
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"{kinds.sum() / seconds:,.0f} pairs a second, positives and kinds {kinds.tolist()}; {memory:.2f} GB")
+
+
+if __name__ == "__main__":
+    main()

@@ -15,7 +15,8 @@ Signatures, with named inputs and outputs; every output has one row per row of t
 ``encode``
     text: string [n], read as a candidate, to vector float32 [n, d]; for models with a layer ``encoder``.
 
-Where texts have several fields, query and candidate become ``query_<field>`` and ``candidate_<field>``.
+Where texts have several fields, query and candidate become ``query_<field>`` and ``candidate_<field>``, and
+``encode`` takes the fields by their names.
 """
 
 from __future__ import annotations
@@ -126,8 +127,9 @@ class _Graph:
             "score_ids": _concrete(self.score_ids, inputs, [None] * self._axes_of_ids(), tf.int32),
             "diagnose": _concrete(self.diagnose, ["text"], [None], tf.string),
         }
-        if len(self.run.fields) == 1 and any(layer.name == "encoder" for layer in self.model.layers):
-            functions["encode"] = _concrete(self.encode, ["text"], [None], tf.string)
+        if any(layer.name == "encoder" for layer in self.model.layers):
+            fields = ["text"] if len(self.run.fields) == 1 else self.run.fields
+            functions["encode"] = _concrete(self.encode, fields, [None], tf.string)
         return functions
 
     def score_texts(self, texts):
@@ -159,9 +161,12 @@ class _Graph:
         }
 
     def encode(self, texts):
-        size = tf.shape(texts["text"])[0]
-        text = self.read(_at_least_one_row(texts["text"], ""), self.run.max_candidate_length)
-        vector = self.model.get_layer("encoder")(text["ids"], training=False)
+        size = self._number_of_rows(texts)
+        ids = {
+            name: self.read(_at_least_one_row(text, ""), self.run.max_candidate_length)["ids"]
+            for name, text in texts.items()
+        }
+        vector = self.model.get_layer("encoder")(ids if len(ids) > 1 else ids.popitem()[1], training=False)
         return {"vector": tf.cast(vector, tf.float32)[:size]}
 
     def _match(self, ids, lists):
@@ -185,9 +190,10 @@ class _Graph:
 
     def _number_of_rows(self, inputs):
         rows = {name: tf.shape(value)[0] for name, value in inputs.items()}
-        size = rows[self.query[0]]
+        first = next(name for name in (*self.query, *rows) if name in rows)
+        size = rows[first]
         for name, other in rows.items():
-            message = f"{self.query[0]} and {name} must have as many rows as each other. Received rows:"
+            message = f"{first} and {name} must have as many rows as each other. Received rows:"
             tf.debugging.Assert(tf.equal(size, other), [message, size, other])
         return size
 

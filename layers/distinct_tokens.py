@@ -67,9 +67,7 @@ def _flat(ids):
 def _as_wide_rows(ids):
     """Each `[..., T, G]` as `[number, widest G]`."""
     widths = [ops.shape(x)[-1] for x in ids]
-    # Where the widths are numbers the widest must stay one: JAX fixes shapes by numbers alone.
-    known = all(isinstance(width, int) for width in widths)
-    widest = max(widths) if known else functools.reduce(ops.maximum, widths)
+    widest = functools.reduce(ops.maximum, widths)
     wide = []
     for x, width in zip(ids, widths, strict=True):
         rows = ops.reshape(x, (math.prod(ops.shape(x)[:-1]), width))

@@ -21,10 +21,12 @@ class ListWise(keras.layers.Wrapper):
     long on a CPU when it has few units. With the id 0 for padding the outputs are the same.
 
     Args:
-        layer: a layer or model from ``[n, T]`` to ``[n, ...]``, or to a list of such outputs.
+        layer: a layer or model from ``[n, T]``, or a dictionary of such (the fields of a text), to ``[n, ...]`` or a
+            list of such outputs.
 
     Input shape:
-        ``[..., T]``, or a list of such; the number of axes must be known.
+        ``[..., T]``, or a dictionary of such that agree in all axes but the last; or a list of either. The number
+        of axes must be known.
 
     Output shape:
         ``[..., *layer_output_shape[1:]]``, of each output, or a list of such.
@@ -36,29 +38,31 @@ class ListWise(keras.layers.Wrapper):
     """
 
     def build(self, input_shape):
-        for shape in _listed(input_shape):
+        texts = input_shape if _is_several(input_shape) else [input_shape]
+        for shape in (shape for text in texts for shape in _fields(text)):
             if len(shape) < 2:
                 raise ValueError(
                     "ListWise needs inputs of two axes or more, [..., T]. "
                     f"Received: input_shape={tuple(shape)}; add a batch axis."
                 )
         if not self.layer.built:
-            self.layer.build((None, _listed(input_shape)[0][-1]))
+            self.layer.build(_of_rows(texts[0]))
         self.built = True
 
     def call(self, inputs, training=None):
         several = isinstance(inputs, list | tuple)
-        inputs = inputs if several else [inputs]
-        shapes = [ops.shape(x) for x in inputs]
-        rows = [ops.reshape(x, (-1, shape[-1])) for x, shape in zip(inputs, shapes, strict=True)]
-        outputs = self.layer(_stacked(rows) if several else rows[0], training=training)
+        texts = inputs if several else [inputs]
+        leading = [ops.shape(_fields(text)[0])[:-1] for text in texts]
+        rows = [keras.tree.map_structure(lambda x: ops.reshape(x, (-1, ops.shape(x)[-1])), text) for text in texts]
+        stacked = keras.tree.map_structure(lambda *fields: _stacked(fields), *rows) if several else rows[0]
+        outputs = self.layer(stacked, training=training)
         results, start = [], 0
-        for row, shape in zip(rows, shapes, strict=True):
-            end = start + ops.shape(row)[0]
+        for row, shape in zip(rows, leading, strict=True):
+            end = start + ops.shape(_fields(row)[0])[0]
 
-            def restored(output, leading=shape[:-1], start=start, end=end):
+            def restored(output, shape=shape, start=start, end=end):
                 part = output[start:end] if several else output
-                return ops.reshape(part, (*leading, *ops.shape(output)[1:]))
+                return ops.reshape(part, (*shape, *ops.shape(output)[1:]))
 
             results.append(keras.tree.map_structure(restored, outputs))
             start = end
@@ -66,33 +70,43 @@ class ListWise(keras.layers.Wrapper):
 
     def compute_output_spec(self, inputs, training=None):
         several = isinstance(inputs, list | tuple)
-        longest = inputs[0] if several else inputs
-        inner = self.layer.compute_output_spec(keras.KerasTensor((None, *longest.shape[-1:]), longest.dtype))
+        rows = keras.tree.map_structure(
+            lambda x: keras.KerasTensor((None, *x.shape[-1:]), x.dtype), inputs[0] if several else inputs
+        )
+        inner = self.layer.compute_output_spec(rows)
 
-        def one(x):
-            return keras.tree.map_structure(lambda y: keras.KerasTensor((*x.shape[:-1], *y.shape[1:]), y.dtype), inner)
+        def one(text):
+            leading = _fields(text)[0].shape[:-1]
+            return keras.tree.map_structure(lambda y: keras.KerasTensor((*leading, *y.shape[1:]), y.dtype), inner)
 
-        return [one(x) for x in inputs] if several else one(inputs)
+        return [one(text) for text in inputs] if several else one(inputs)
 
     def compute_output_shape(self, input_shape):
-        def one(shape):
-            leading = tuple(shape[:-1])
+        def one(text):
+            leading = tuple(_fields(text)[0][:-1])
             size = None if None in leading else math.prod(leading)
-            inner = self.layer.compute_output_shape((size, shape[-1]))
+            inner = self.layer.compute_output_shape(_of_rows(text, size))
             if isinstance(inner, list):
                 return [(*leading, *output[1:]) for output in inner]
             return (*leading, *inner[1:])
 
-        shapes = [one(shape) for shape in _listed(input_shape)]
-        return shapes if _is_several(input_shape) else shapes[0]
+        return list(map(one, input_shape)) if _is_several(input_shape) else one(input_shape)
 
 
 def _is_several(shape):
-    return bool(shape) and isinstance(shape[0], list | tuple)
+    return not isinstance(shape, dict) and bool(shape) and isinstance(shape[0], list | tuple | dict)
 
 
-def _listed(shape):
-    return list(shape) if _is_several(shape) else [shape]
+def _fields(text):
+    """The fields of a text, or of its shapes; the text itself where it has no fields."""
+    return list(text.values()) if isinstance(text, dict) else [text]
+
+
+def _of_rows(shape, size=None):
+    """The shape, or those of the fields, with one axis in place of all leading ones."""
+    if isinstance(shape, dict):
+        return {name: _of_rows(of_field, size) for name, of_field in shape.items()}
+    return (size, shape[-1])
 
 
 def _stacked(rows):

@@ -85,9 +85,13 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
                 l2=0.0,
             )
         family, tokens = model.removeprefix("pt_").split("_", 1)
-        # 4.1: 400, 200 in each network of DecAtt, 800, 400, 200 in the baseline.
-        deep = {"units": (2 * units, units, units // 2)}
-        shape = {"units": (units, units // 2), **network} if family == "decatt" else deep
+        shape = (
+            {"units": (units, units // 2), **network}
+            if family == "decatt"
+            else {
+                "units": (2 * units, units, units // 2)  # 4.1: 800, 400, 200
+            }
+        )
         if tokens == "glove" and not encoded.trainable_embeddings:
             # The vectors of the file are fixed, those of other words are learnt (section 4, as Parikh et al.).
             return _FAMILIES[family](
@@ -100,7 +104,7 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
         return _FAMILIES[family](table, char_ngrams=by_char, dropout=dropout, **shape)
 
     return Recipe(
-        model=f"{model}@{train_pairs}" if train_pairs else model,
+        model=f"{model}, {train_pairs:,} pairs" if train_pairs else model,
         build=build,
         module=f"zoo.models.{_SIAMESE[model].__name__ if siamese else model.removeprefix('pt_').split('_')[0]}",
         loss=lambda: losses.pointwise,

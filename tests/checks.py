@@ -46,19 +46,21 @@ def check_layer(layer_class, arguments, inputs, masks=None):
 
 
 def check_model(model, inputs, make=None):
-    """Holds a built model, from `query` and `candidate` ids to scores `[B, L]`, to the promises of the house.
+    """Holds a built model, from ids of query and candidate to scores `[B, L]`, to the promises of the house.
 
     Args:
         model: the model, with the weights it is to be checked with.
-        inputs: integer ids `query` `[B, Tq]` and `candidate` `[B, L, Ta]`; three rows or more, of different
-            lengths.
+        inputs: integer ids `query` `[B, Tq]` and `candidate` `[B, L, Ta]`, or `query_<field>` and
+            `candidate_<field>` of each field; three rows or more, of different lengths.
         make: builds the model anew, without arguments; if given, the model is also built under each dtype policy,
             with the same weights, and its scores stay float32.
     """
-    assert sorted(model.input) == ["candidate", "query"], "the model's inputs are named query and candidate"
+    assert sorted(model.input) == sorted(inputs), "the model's inputs are named by side, and by field if several"
+    candidates = {name: array for name, array in inputs.items() if name.startswith("candidate")}
+    num_lists, list_size, _ = next(iter(candidates.values())).shape
     promises = Promises(model, inputs)
     (scores,) = promises.expected
-    assert scores.shape == inputs["candidate"].shape[:2], f"scores are [B, L], not {scores.shape}"
+    assert scores.shape == (num_lists, list_size), f"scores are [B, L], not {scores.shape}"
     assert scores.dtype == "float32", f"scores are float32, not {scores.dtype}"
     promises.keeps_rows_apart(empty_batch=False)  # Keras's LSTM takes none; the export pads to one row
     promises.ignores_padding(zero_outputs=False)
@@ -66,8 +68,8 @@ def check_model(model, inputs, make=None):
     promises.takes_unknown_sizes()
     promises.has_gradients()
     promises.comes_back_from_a_file()
-    order = np.random.default_rng(0).permutation(scores.shape[1])
-    shuffled = promises.run(inputs | {"candidate": inputs["candidate"][:, order]})
+    order = np.random.default_rng(0).permutation(list_size)
+    shuffled = promises.run(inputs | {name: array[:, order] for name, array in candidates.items()})
     assert_close(shuffled, [scores[:, order]], "permuted candidates have permuted scores")
     before = keras.config.dtype_policy()
     for policy in POLICIES if make else ():

@@ -45,8 +45,13 @@ class Promises:
         return next((mask for mask in names if mask in self.arrays), None)
 
     def padded(self, name, time=0, rows=0):
-        """The arrays, with padding appended to one of them: `time` positions, `rows` candidates."""
+        """The arrays, with padding appended to one of them: `time` positions, `rows` candidates.
+
+        Further fields of the candidates are as long a list.
+        """
         arrays, mask = dict(self.arrays), self.mask_of(name)
+        fields = [x for x in self.inputs if rows and x != name and x not in self.vectors and arrays[x].ndim == 3]
+        arrays |= {field: np.pad(arrays[field], [(0, 0), (0, rows), (0, 0)]) for field in fields}
         widths = [(0, 0)] * (arrays[mask].ndim - 1) + [(0, time)]
         widths[1] = (0, rows or time if arrays[mask].ndim == 2 else rows)
         if mask != name:

@@ -106,7 +106,9 @@ def may_import_backend(source, target, at_module_level):
     if is_in(source, "export"):
         return target.startswith("tensorflow")
     if is_in(source, "layers"):
-        return source in ("layers.linear_recurrence", "layers.distinct_tokens") and not at_module_level
+        return (
+            source in ("layers.linear_recurrence", "layers.distinct_tokens", "layers.time_loop") and not at_module_level
+        )
     if is_in(source, "zoo.models") or is_in(source, "recipes"):
         return False
     if at_module_level:

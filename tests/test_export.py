@@ -24,6 +24,7 @@ from export.saved_model import ExportError
 from export.served_model import Version
 from export.texts import HOSTILE, as_text, own_pairs
 from tests.exported import OOV_BUCKETS, PAIRS, WORDS, lstm_model, write_run
+from zoo.models.rcnn import rcnn
 from zoo.text import TextEncoder
 
 QUERIES, CANDIDATES = ([text[side] for text in PAIRS] for side in (0, 1))
@@ -528,3 +529,31 @@ def test_signatures_are_read_without_loading(exported):
     read = read_signatures(exported.version)
     assert sorted(read) == sorted(exported.signatures)
     assert list(read["serving_default"][0]) == ["query", "candidate"]
+
+
+def test_questions_of_several_fields_are_encoded_and_scored(tmp_path):
+    """Inputs are named by side and field; `encode` takes the fields, and a score is the product of two vectors."""
+    embeddings = np.random.default_rng(0).normal(size=(1 + OOV_BUCKETS + len(WORDS), 6)).astype("float32")
+    embeddings[0] = 0
+    keras.utils.set_random_seed(1)
+    model = rcnn(embeddings, units=5, initial_range=1.0)
+    run = write_run(tmp_path / "run", model, text={"fields": ["title", "body"]})
+    version = saved_model.export(run, tmp_path / "served")
+    signatures = tf.saved_model.load(str(version)).signatures
+    titles, bodies = QUERIES, CANDIDATES
+    encoded = call(signatures["encode"], title=strings(titles), body=strings(bodies))["vector"]
+    assert encoded.shape == (len(titles), 5)
+    np.testing.assert_allclose(np.linalg.norm(encoded, axis=1), 1, atol=1e-6)
+    one = {name: strings([value[0]] * len(titles)) for name, value in (("title", titles), ("body", bodies))}
+    scores = call(
+        signatures["serving_default"],
+        **{f"query_{name}": value for name, value in one.items()},
+        candidate_title=strings(titles),
+        candidate_body=strings(bodies),
+    )
+    assert list(scores) == ["score"]
+    np.testing.assert_allclose(scores["score"], encoded @ call(signatures["encode"], **one)["vector"][0], atol=1e-6)
+    nothing = call(signatures["encode"], title=strings([]), body=strings([]))["vector"]
+    assert nothing.shape == (0, 5)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="body and title must have as many rows"):
+        signatures["encode"](title=strings(titles), body=strings(bodies[:1]))

@@ -14,6 +14,7 @@ from keras import ops
 from layers import masking
 from layers.cross_temporal_cell import CrossTemporalCell
 from layers.distinct_tokens import DistinctTokens
+from layers.gated_conv import GatedConv
 from layers.group_attention_residual import GroupAttentionResidual
 from layers.group_self_attention import GroupSelfAttention
 from layers.linear_recurrence import linear_recurrence
@@ -51,6 +52,14 @@ LAYERS = {
     "group_self_attention": (GroupSelfAttention, {"num_heads": 2, "group_size": 4, "offsets": (0, 1)}, "x"),
     "local_self_attention": (GroupSelfAttention, {"num_heads": 2, "group_size": 2, "window": True}, "x"),
     "group_attention_residual": (GroupAttentionResidual, {"num_heads": 2, "group_size": None}, "x"),
+    "gated_conv": (GatedConv, FIVE | {"recurrent_initializer": "zeros", "return_state": True}, "x"),
+    "gated_conv_other": (
+        GatedConv,
+        FIVE
+        | {"recurrent_initializer": "zeros", "order": 3, "gate": "scalar", "filter_mode": "multiplicative"}
+        | {"output_gate": True, "dtype": "mixed_float16"},
+        "x",
+    ),
     "overlap_features": (OverlapFeatures, {"vocabulary_size": 20}, "ids"),
 }
 

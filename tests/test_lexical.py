@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from zoo.data import Group
-from zoo.lexical import BM25, Random, TfIdf
+from zoo.lexical import BM25, Random, SearchEngine, TfIdf
 
 
 def group(name, query, *candidates):
@@ -113,3 +113,21 @@ def test_tfidf_refuses_to_score_unfitted_or_to_fit_on_nothing():
         TfIdf(max_ngram=2).score(GROUPS)
     with pytest.raises(ValueError, match=r"at least one word.*Received: 2 distinct texts"):
         TfIdf().fit([group("x", "?", "")])
+
+
+def test_search_engine_is_the_order_that_came_with_the_data():
+    found = Group("q", ("a",), (("b",), ("c",)), (1.0, 0.0), search_scores=(0.5, 2.0))
+    (scores,) = SearchEngine().fit([]).score([found])
+    assert scores.tolist() == [0.5, 2.0]
+    with pytest.raises(ValueError, match="Received: 0 for 2 candidates of 'q'"):
+        SearchEngine().score([found._replace(search_scores=())])
+
+
+def test_search_finds_what_score_ranks_first():
+    documents = [("red fox",), ("red red cat",), ("dog",), ("cat and dog",)]
+    queries = [("red cat",), ("nothing known",)]
+    found = BM25().search(queries, documents, 3)
+    groups = [Group("q", query, tuple(documents), (0.0,) * 4) for query in queries]
+    for of_query, scores in zip(found, BM25().score(groups), strict=True):
+        assert [number for number, _ in of_query] == np.argsort(-scores, kind="stable")[:3].tolist()
+        np.testing.assert_allclose([score for _, score in of_query], np.sort(scores)[::-1][:3])

@@ -22,6 +22,7 @@ TINY = {
     "units": 8,
     "ngram_rows": 10_000,
     "noisy_epochs": 1,
+    "pretrain_epochs": 1,
     "noisy_pairs": 500,
     "heads": 2,
     "inner_units": 8,
@@ -34,12 +35,14 @@ REAL = {
     "ctrn_qatar": ("qatarliving", CTRN),
     "decatt_quora": ("quora", question_pairs.MODELS),
     "ggsa_yahoo": ("yahooqa", ["ggsa", "iggsa_attention", "ntn_lstm", "hd_lstm", "ap_cnn", "ap_lstm", "ctrn"]),
+    "rcnn_semeval": ("qatarliving", ["rcnn", "cnn", "lstm", "gru", "search", "bm25", "tfidf"]),
 }
 
 
 def test_there_are_recipes():
     assert set(RECIPES) >= {"ctrn_yahoo", "ctrn_trecqa", "ctrn_qatar", "malstm_sick", "pairs"}
     assert set(RECIPES) >= {"decatt_quora", "decatt_noisy", "ggsa_insurance", "ggsa_yahoo"}
+    assert set(RECIPES) >= {"rcnn_askubuntu", "rcnn_semeval"}
 
 
 def tiny(name):

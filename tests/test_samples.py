@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from zoo import lexical, samples, splits
 from zoo.data_report import check_strict, report
-from zoo.datasets import insurance_qa, pairs, qatar_living, trec_qa, yahoo_qa
+from zoo.datasets import ask_ubuntu, insurance_qa, pairs, qatar_living, qatar_living_questions, trec_qa, yahoo_qa
 from zoo.metrics import Convention, ranking_metrics
 
 # Writer, official loader, least and most candidates and positives of a question.
@@ -164,6 +164,28 @@ def test_insurance_qa(tmp_path):
         assert 0.2 < precision(lexical.BM25().score(groups), groups) < 0.7
 
 
+FORUMS = {"ask_ubuntu": (ask_ubuntu.load, 20), "qatar_living_questions": (qatar_living_questions.load, 10)}
+
+
+@pytest.mark.parametrize("name", FORUMS)
+def test_forums(name, tmp_path):
+    """Read by the official loader, ranked about as well as by chance by shared words, and learnable."""
+    load, size = FORUMS[name]
+    getattr(samples, name)(tmp_path)
+    dataset = load(tmp_path)
+    check_strict(report(dataset))
+    groups = dataset.splits["dev"] + dataset.splits["test"]
+    assert {split: len(dataset.splits[split]) for split in ("train", "dev", "test")} == {
+        split: samples.NUM_QUESTIONS[name][split] for split in ("train", "dev", "test")
+    }
+    assert len(dataset.splits["pretrain"]) > 500 and len(dataset.splits["heldout"]) > 50
+    assert all(len(group.candidates) == size and 1 <= sum(group.labels) <= 3 for group in groups)
+    scores = lexical.BM25().score(groups)
+    assert 0.1 < precision(scores, groups) < 0.6
+    # Candidates stand in the order of the search engine.
+    assert all((np.diff(scores) <= 0).all() for scores in lexical.SearchEngine().score(groups))
+
+
 def test_each_need_is_asked_and_answered_about_each_thing():
     grammar = samples._grammar()
     assert len(grammar.asks) == len(grammar.answers) >= 6
@@ -197,7 +219,7 @@ def test_a_seed_writes_the_same_bytes_in_every_process(tmp_path):
     for hash_seed in ("1", "2"):
         folder = tmp_path / hash_seed
         subprocess.run(
-            [sys.executable, "-c", SCRIPT, str(folder), *SAMPLES, "insurance_qa"],
+            [sys.executable, "-c", SCRIPT, str(folder), *SAMPLES, *FORUMS, "insurance_qa"],
             env=os.environ | {"PYTHONHASHSEED": hash_seed},
             check=True,
         )

@@ -251,9 +251,15 @@ def _tune(recipe, dataset, flags, options, values):
 
 
 def _train_rows(recipe, models, dataset, flags, options, rows, values):
-    """Trains the rows; the models without weights cost nothing and always stand beside them."""
-    scorers = [{"model": m} for m in models if recipe(tuning.hyperparameters(**values | {"model": m})).build is None]
-    rows = [values | row for row in [*scorers, *rows]]
+    """Trains the rows; the models without weights cost nothing and stand beside every one that is trained."""
+
+    def is_trained(row):
+        return recipe(tuning.hyperparameters(**row)).build is not None
+
+    rows = [values | row for row in rows]
+    if any(map(is_trained, rows)):
+        scorers = [row for row in (values | {"model": model} for model in models) if not is_trained(row)]
+        rows = [*scorers, *rows]
     for row in [row for place, row in enumerate(rows) if row not in rows[:place]]:
         hp = tuning.hyperparameters(**row)
         chosen = recipe(hp)

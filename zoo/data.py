@@ -43,6 +43,8 @@ class Group(NamedTuple):
         candidates: one tuple of fields per candidate.
         labels: one number per candidate, none below 0; for ranking, greater than 0 is relevant.
         judgements: a class per candidate beside its label, as SICK's entailment; empty where the data has none.
+        search_scores: one number per candidate, larger is better: how the search engine that found the
+            candidates ordered them; empty where none did.
     """
 
     id: str
@@ -50,6 +52,7 @@ class Group(NamedTuple):
     candidates: tuple[Text, ...]
     labels: tuple[float, ...]
     judgements: tuple[str, ...] = ()
+    search_scores: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ class Dataset:
     Attributes:
         name: as in the tables, e.g. ``"TrecQA (TRAIN-ALL)"``.
         splits: ``train``, ``dev`` and those that are only scored (``test``, or ``test1`` and ``test2``); the
-            name of a further split to train on begins with ``train``, of one to pre-train on with ``pretrain``.
+            name of a further split to train on begins with ``train``, of one to pre-train on with ``pretrain``;
+            ``heldout`` is what pre-training measures itself on.
         convention: how ranking metrics treat ties and queries without a positive.
         metrics: the metrics that are reported, see `zoo.evaluation`; the first one chooses the epoch.
         fields: the names of a text's fields.
@@ -85,4 +89,4 @@ class Dataset:
     @property
     def scored_splits(self) -> tuple[str, ...]:
         """The splits that figures are reported of, dev first; the last one stands beside the paper's."""
-        return tuple(name for name in self.splits if name not in self.training_splits)
+        return tuple(name for name in self.splits if name not in (*self.training_splits, "heldout"))

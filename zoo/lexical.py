@@ -56,6 +56,20 @@ class BM25:
             scores.append(everywhere[[rows[text] for text in group.candidates]].astype(np.float64))
         return scores
 
+    def search(self, queries: Sequence[Text], documents: Sequence[Text], count: int) -> list[list[tuple[int, float]]]:
+        """The best ``count`` documents of each query, as number and score, the best first."""
+        import bm25s
+
+        index = bm25s.BM25(method="lucene", k1=self.k1, b=self.b)
+        index.index([self._words(text) for text in documents], show_progress=False)
+        found = []
+        for query in queries:
+            known = index.get_tokens_ids(self._words(query))
+            scores = index.get_scores_from_ids(known) if known else np.zeros(len(documents))
+            best = np.argsort(-scores, kind="stable")[:count]
+            found.append([(int(number), float(scores[number])) for number in best])
+        return found
+
     def _words(self, text):
         return [word for word in _words(text) if word not in self.stop_words]
 
@@ -107,6 +121,27 @@ class TfIdf:
 
     def _words(self, text):
         return [word for word in _words(text) if word not in self.stop_words]
+
+
+@dataclass(frozen=True)
+class SearchEngine:
+    """The order in which a search engine found the candidates, from the data's own `search_scores`.
+
+    Raises:
+        ValueError: for a group whose candidates have none.
+    """
+
+    def fit(self, train: Sequence[Group]) -> SearchEngine:
+        return self
+
+    def score(self, groups: Sequence[Group]) -> list[np.ndarray]:
+        for group in groups:
+            if len(group.search_scores) != len(group.candidates):
+                raise ValueError(
+                    "The search engine's order needs a score for each candidate. "
+                    f"Received: {len(group.search_scores)} for {len(group.candidates)} candidates of {group.id!r}"
+                )
+        return [np.array(group.search_scores, np.float64) for group in groups]
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,18 @@ from __future__ import annotations
 import random
 import re
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from zoo.data import Group
+from zoo import lexical
+from zoo.data import Group, Text
+from zoo.datasets import ask_ubuntu as ask_ubuntu_files
 from zoo.datasets import insurance_qa as insurance_qa_files
 from zoo.datasets import pairs as pairs_file
 from zoo.datasets import paralex as paralex_files
 from zoo.datasets import qatar_living as qatar_living_files
+from zoo.datasets import qatar_living_questions as qatar_living_questions_files
 from zoo.datasets import quora as quora_files
 from zoo.datasets import sick as sick_files
 from zoo.datasets import trec_qa as trec_qa_files
@@ -41,6 +45,8 @@ NUM_QUESTIONS = {
     "sick": {"train": 2400, "trial": 300, "test": 300},
     "paralex": {"clusters": 300},
     "quora": {"train": 4000, "dev": 600, "test": 600},
+    "qatar_living_questions": {"train": 400, "dev": 100, "test": 100},
+    "ask_ubuntu": {"train": 400, "dev": 100, "test": 100, "heldout": 100},
 }
 TOPICS = Path(__file__).with_name("sample_topics.tsv")
 
@@ -159,6 +165,16 @@ def question_pairs(num_pairs: int, seed: int = 0) -> list[Group]:
     ]
 
 
+def ask_ubuntu(folder: str | Path, seed: int = 0) -> None:
+    """Write questions similar to a question among 20 that BM25 ranks, as the files of AskUbuntu."""
+    ask_ubuntu_files.write(_forum("ask_ubuntu", 20, (1, 3), seed), folder)
+
+
+def qatar_living_questions(folder: str | Path, seed: int = 0) -> None:
+    """Write ten questions of a forum for each new one, in BM25's order, as SemEval-2016's XML."""
+    qatar_living_questions_files.write(_forum("qatar_living_questions", 10, (1, 3), seed), folder)
+
+
 def groups(
     num_questions: int,
     num_candidates: tuple[int, int] = (5, 5),
@@ -194,6 +210,70 @@ def groups(
         # Loaders that look for copies compare letters alone; questions that differ in a number are one to them.
         found.setdefault("".join(filter(str.isalpha, query)), group)
     return list(found.values())
+
+
+def _forum(name: str, num_candidates: int, num_positives: tuple[int, int], seed: int) -> dict[str, list[Group]]:
+    """Questions with title and body, and which others of a forum meet the same need for the same thing.
+
+    ``pretrain`` is the forum: what the candidates of all lists are taken from. Lists are in the order of BM25. A new
+    question words its need as none of the forum does, so that shared words mislead here too.
+    """
+    rng, grammar = random.Random(seed), _grammar()
+    written: set[Text] = set()
+
+    def new_question(about: About, in_forum: bool = False) -> Text:
+        while (text := _forum_question(rng, grammar, about, in_forum)) in written:
+            pass
+        written.add(text)
+        return text
+
+    abouts = [
+        About(domain, thing, need)
+        for domain, things in enumerate(grammar.things)
+        for thing in range(len(things))
+        for need in range(len(grammar.asks))
+    ]
+    forum = {about: [new_question(about, in_forum=True) for _ in range(4)] for about in abouts}
+
+    def group(number: int) -> Group:
+        about = rng.choice(abouts)
+        right = rng.sample(forum[about], rng.randint(*num_positives))
+        labels = dict.fromkeys(right, 1.0)
+        while len(labels) < num_candidates:
+            labels.setdefault(rng.choice(forum[_wrong(rng, grammar, about)]), 0.0)
+        return Group(f"{number}", new_question(about), tuple(labels), tuple(labels.values()))
+
+    numbers = count(1)
+    sizes = NUM_QUESTIONS[name]
+    splits = {split: [group(next(numbers)) for _ in range(sizes[split])] for split in ("train", "dev", "test")}
+    for split in splits:
+        scores = lexical.BM25().score(splits[split])
+        splits[split] = [_as_found(group, found) for group, found in zip(splits[split], scores, strict=True)]
+    raw = [text for texts in forum.values() for text in texts] + [group.query for group in splits["train"]]
+    heldout = [new_question(rng.choice(abouts)) for _ in range(sizes.get("heldout", 0))]
+    for split, texts in (("pretrain", raw), ("heldout", heldout)):
+        known = {group.query: group.id for group in splits["train"]}
+        splits[split] = [Group(known.get(text) or f"{next(numbers)}", text, (), ()) for text in texts]
+    return splits
+
+
+def _as_found(group: Group, scores) -> Group:
+    """The group with its candidates in a search engine's order."""
+    rows = sorted(zip(group.candidates, group.labels, scores, strict=True), key=lambda row: -row[2])
+    candidates, labels, scores = zip(*rows, strict=True)
+    return Group(group.id, group.query, candidates, labels, search_scores=tuple(map(float, scores)))
+
+
+def _forum_question(rng: random.Random, grammar: Grammar, about: About, in_forum: bool) -> Text:
+    slots = _slots(rng)
+    asks = grammar.asks[about.need]
+    title, told = rng.sample(asks[::2] if in_forum else asks[1::2], 2)
+    body = [
+        part for part in (rng.choice(grammar.chatter[kind]) for kind in ("greeting", "context")) if rng.random() < 0.5
+    ]
+    body += [told] if rng.random() < 0.8 else []
+    body += [rng.choice(grammar.chatter["context"])] if rng.random() < 0.5 else []
+    return _spell(rng, grammar, [title], about, slots), _spell(rng, grammar, body, about, slots) if body else ""
 
 
 def _splits(

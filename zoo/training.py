@@ -49,6 +49,9 @@ class Recipe:
             for instance with a calibration fitted on the training pairs.
         measure: function of (finished model, encoded data set) to split to further metrics, beside those of the
             score.
+        rescore: function of (data set, split to scores of each group) to the scores that are measured and what the
+            run records of it: adds what is known of candidates beside their texts, such as a search engine's
+            order. The saved model scores texts alone.
         figures: function of (finished model, encoded data set) to the model's own pictures, title to
             `matplotlib` figure, for the report.
         published: the paper's table: row to metric to value, as fractions; or one such table for each test split,
@@ -56,7 +59,7 @@ class Recipe:
         batch_size: pairs of a training step.
         list_size: pairs of one query that stand together in a batch; 1 draws pairs independently.
         negatives: how the negatives of a list are drawn; None takes the lists as they are.
-        epochs: at most this many.
+        epochs: at most this many; 0 for pre-training alone.
         patience: epochs without a better dev metric before training ends.
         max_query_length, max_candidate_length: tokens kept of a text (of each field).
         tokenizer: ``"word"`` or ``"wordpiece"``.
@@ -92,6 +95,7 @@ class Recipe:
     pretrain: Callable[[keras.Model, EncodedDataset, Fit], None] | None = None
     finish: Callable[[keras.Model, EncodedDataset], keras.Model] | None = None
     measure: Callable[[keras.Model, EncodedDataset], dict[str, dict[str, float]]] | None = None
+    rescore: Callable[[Dataset, dict], tuple[dict, dict]] | None = None
     figures: Callable[[keras.Model, EncodedDataset], dict] | None = None
     published: dict[str, dict] = field(default_factory=dict)
     batch_size: int = 64
@@ -297,6 +301,9 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
         return encoded.splits[split].per_group(score_split(model, encoded.splits[split]))
 
     scores = {split: score(split) for split in dataset.scored_splits}
+    if recipe.rescore:
+        scores, found = recipe.rescore(dataset, scores)
+        record |= found
     threshold = _threshold(dataset, scores["dev"])
     metrics = {}
     for split in dataset.scored_splits:
@@ -355,19 +362,22 @@ def _fit(recipe, folder, encoded, options, seed, record):
         scores = encoded.splits["dev"].per_group(scores)
         return evaluate(dataset, "dev", scores, _threshold(dataset, scores))
 
-    history, found = fit(
-        model,
-        fit.batches(joined([encoded.splits[name] for name in recipe.train_on if name in encoded.splits])),
-        loss=recipe.loss,
-        optimizer=recipe.optimizer,
-        output=recipe.output,
-        epochs=recipe.epochs,
-        patience=recipe.patience,
-        measure=measure_dev,
-        metric=metric,
-        survives=True,
-    )
-    record |= found
+    history = []
+    record |= {"best_epoch": 0, "seconds_per_epoch": 0.0}
+    if recipe.epochs:  # none: the run is a pre-training alone, to start others from
+        history, found = fit(
+            model,
+            fit.batches(joined([encoded.splits[name] for name in recipe.train_on if name in encoded.splits])),
+            loss=recipe.loss,
+            optimizer=recipe.optimizer,
+            output=recipe.output,
+            epochs=recipe.epochs,
+            patience=recipe.patience,
+            measure=measure_dev,
+            metric=metric,
+            survives=True,
+        )
+        record |= found
     if recipe.finish:
         model = recipe.finish(model, encoded)
     return model, history
@@ -410,6 +420,10 @@ class Fit:
         self.recipe, self.folder, self.options, self.seed = recipe, folder, options, seed
         # The optimizers' sums over the rows of word vectors that are trained do not compile.
         self.compiled = recipe.compiled and bool(options.embeddings)
+
+    def scope(self):
+        """What variables must be made in."""
+        return self.options.strategy.scope() if self.options.strategy else contextlib.nullcontext()
 
     def batches(self, split: EncodedSplit, **changes) -> Batches:
         """A split in the recipe's batches; ``changes`` are other arguments of `Batches`."""
@@ -474,7 +488,7 @@ class Fit:
                 f"A metric that chooses the epoch must be measured. Received: metric={metric!r}, measure=None"
             )
         options = self.options
-        with options.strategy.scope() if options.strategy else contextlib.nullcontext():
+        with self.scope():
             # A view of the model, so that its scoring, of batches of any length, is not compiled as well.
             fitted = keras.Model(model.input, model.output[output] if output else model.output)
             # XLA compiles anew for each length of a batch; without a step between lengths that would be too many.

@@ -61,7 +61,7 @@ _SUBFOLDERS = ("", "train", "dev", "test", "semeval2016", "semeval2015", "train-
 _LABELS = {"Good": 1.0, "PotentiallyUseful": 0.0, "Bad": 0.0}
 
 # Threads of 2015 that are test threads of 2016. Lemmatised text cannot be compared with raw text, so by name.
-_TEST_IN_2015 = frozenset(
+TEST_IN_2015 = frozenset(
     f"Q{number}"
     for number in (818, 905, 914, 1055, 1350, 1415, 1440, 1687, 1761, 1794, 1834, 1935, 1937, 1938, 1966)
     + (2200, 2227, 2309, 2630, 2656, 2828, 2938, 2956)
@@ -86,15 +86,15 @@ def load(folder: str | Path, keep_copies: bool = False) -> Dataset:
     for needed in (["dev"], train_parts):
         if not any(part in parts for part in needed):
             raise files.missing(folder, dict.fromkeys(name for part in needed for name in _FORMS[part]))
-    held_out = {_letters(group.query[0]) for part in ("dev", "test") for group in parts.get(part, ())} - {""}
+    held_out = {letters(group.query[0]) for part in ("dev", "test") for group in parts.get(part, ())} - {""}
     train, seen, num_copies = [], {}, 0
     for part in train_parts:
         for group in parts.get(part, ()):
             if group.id in seen:
                 raise DataError(paths[part], None, f"thread ids that are not in {seen[group.id]}", group.id)
             seen[group.id] = paths[part]
-            is_copy = part.startswith("2015") and group.id in _TEST_IN_2015
-            if (is_copy or _letters(group.query[0]) in held_out) and not keep_copies:
+            is_copy = part.startswith("2015") and group.id in TEST_IN_2015
+            if (is_copy or letters(group.query[0]) in held_out) and not keep_copies:
                 num_copies += 1
             else:
                 train.append(group)
@@ -132,7 +132,7 @@ def write(splits: dict[str, list[Group]], folder: str | Path) -> None:
 
 
 def _thread_lines(question_id: str, group: Group) -> Iterator[str]:
-    thread, query = _escape(group.id), _escape(files.one_line(group.query))
+    thread, query = escape(group.id), escape(files.one_line(group.query))
     yield f'<OrgQuestion ORGQ_ID="{question_id}"><OrgQSubject/><OrgQBody>{query}</OrgQBody>'
     yield f'<Thread THREAD_SEQUENCE="{thread}"><RelQuestion RELQ_ID="{thread}" RELQ_RELEVANCE2ORGQ="PerfectMatch">'
     yield f"<RelQSubject/><RelQBody>{query}</RelQBody></RelQuestion>"
@@ -140,18 +140,18 @@ def _thread_lines(question_id: str, group: Group) -> Iterator[str]:
         good = "Good" if label > 0 else "Bad"
         yield (
             f'<RelComment RELC_ID="{thread}_C{number}" RELC_RELEVANCE2ORGQ="{good}" RELC_RELEVANCE2RELQ="{good}">'
-            f"<RelCText>{_escape(files.one_line(comment))}</RelCText></RelComment>"
+            f"<RelCText>{escape(files.one_line(comment))}</RelCText></RelComment>"
         )
     yield "</Thread></OrgQuestion>"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     kept = (char for char in text if char >= " " and not "\ud800" <= char <= "\udfff" and char not in "\ufffe\uffff")
     escaped = "".join(kept).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return escaped.replace('"', "&quot;")
 
 
-def _letters(text: str) -> str:
+def letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 

@@ -27,6 +27,24 @@ def pair_inputs(char_ngrams=False):
     )
 
 
+def field_inputs(fields):
+    """Token ids as in `pair_inputs` of texts with fields: field to query, and field to candidate."""
+    if len(fields) == 1:
+        return tuple({fields[0]: side} for side in pair_inputs())
+    return (
+        {field: keras.Input((None,), dtype="int32", name=f"query_{field}") for field in fields},
+        {field: keras.Input((None, None), dtype="int32", name=f"candidate_{field}") for field in fields},
+    )
+
+
+def unit_length(x):
+    """Vectors ``[..., d]`` divided by their length, in float32 at least; the zero vector stays zero."""
+    if keras.backend.standardize_dtype(x.dtype) != "float64":
+        x = ops.cast(x, "float32")
+    # The maximum keeps the gradient finite at zero.
+    return x * ops.rsqrt(ops.maximum(ops.sum(ops.square(x), axis=-1, keepdims=True), 1e-16))
+
+
 def word_vectors(ids, embeddings, *, trainable, projection, projection_activation, dropout, l2):
     """Looks up and projects the distinct words of some texts; all texts of one call share both maps.
 

@@ -31,7 +31,6 @@ from zoo.data import DataError, Dataset, Group, Text
 from zoo.metrics import Convention
 
 FIELDS = ("title", "body")
-CONVENTION = Convention(ties="file", without_positive="skip")
 METRICS = ("mrr", "map", "p@1", "p@5")
 
 _TEXTS, _TRAIN, _HELDOUT = "text_tokenized.txt", "train_random.txt", "heldout.txt"
@@ -66,7 +65,7 @@ def load(folder: str | Path, needs_text: bool = True, max_positives: int = 10) -
     return Dataset(
         "AskUbuntu",
         splits,
-        CONVENTION,
+        Convention(ties="file", without_positive="skip"),
         METRICS,
         fields=FIELDS,
         files=tuple(path for path in paths.values() if path),

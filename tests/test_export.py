@@ -537,7 +537,7 @@ def test_questions_of_several_fields_are_encoded_and_scored(tmp_path):
     embeddings[0] = 0
     keras.utils.set_random_seed(1)
     model = rcnn(embeddings, units=5, initial_range=1.0)
-    run = write_run(tmp_path / "run", model, text={"fields": ["title", "body"]})
+    run = write_run(tmp_path / "run", model, text={"fields": ["title", "body"], "max_query_length": 9})
     version = saved_model.export(run, tmp_path / "served")
     signatures = tf.saved_model.load(str(version)).signatures
     titles, bodies = QUERIES, CANDIDATES

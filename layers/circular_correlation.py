@@ -33,6 +33,9 @@ class CircularCorrelation(keras.layers.Layer):
         [[19.0, 16.0, 19.0]]
     """
 
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+
     def call(self, first, second):
         size = first.shape[-1]
         dtype = "float64" if self.compute_dtype == "float64" else "float32"

@@ -10,9 +10,9 @@ version 2 takes their place, see `zoo.datasets.insurance_qa`.
     python -m recipes.ggsa_insurance --data DIR --ablation                 the rows of Tables 3 and 4
     python -m recipes.ggsa_insurance --data DIR --tune 12                  Figure 8: group size and heads
 
-On a machine without a GPU, smaller sizes train in minutes an epoch: `--embedding-size 120 --inner-units 240
---max-candidate-length 100 --learning-rate 1e-3 --dev-pool 50`. iGGSA reads each answer anew under each question:
-its 1.8 million test pairs take hours there at any size.
+On a machine without a GPU, begin with smaller sizes, for instance `--embedding-size 120 --inner-units 240
+--max-candidate-length 80 --learning-rate 5e-4 --dev-pool 50`. iGGSA reads each answer anew under each question that
+it is in the pool of: 1.8 million pairs in the two tests, far more than its training sees.
 
 Departures from the paper: the vocabulary holds the training words, not those of dev and test; negatives are drawn
 from the training answers; word vectors are trained on the training texts alone; ties count against the system.

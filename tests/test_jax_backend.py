@@ -125,7 +125,9 @@ def numbers():
         results[name] = outputs_and_gradients(lambda _, x, f=function: f(x["inputs"], x["mask"]), [], x)
     for name, (layer_class, arguments, kind) in LAYERS.items():
         layer = layer_class(**arguments)
-        layer.build(*(array.shape for array in inputs[kind].values() if array.dtype != bool))
+        shapes = [array.shape for array in inputs[kind].values() if array.dtype != bool]
+        # A layer without weights has Keras's `build`, which takes one shape.
+        layer.build(*(shapes if "build" in vars(layer_class) else shapes[:1]))
         random = np.random.default_rng(2)
         for weight in layer.weights:
             weight.assign(random.uniform(0.1, 1, weight.shape) * (-1) ** np.arange(weight.shape[-1]))

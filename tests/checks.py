@@ -10,7 +10,7 @@ import numpy as np
 from tests.promises import POLICIES, Promises, assert_close
 
 
-def check_layer(layer_class, arguments, inputs, masks=None):
+def check_layer(layer_class, arguments, inputs, masks=None, empty_batch=True):
     """Holds a layer to every promise of the house; an AssertionError names the one that is broken.
 
     All but the configuration is checked twice, with random weights: with the defaults, and with `arguments`.
@@ -21,6 +21,7 @@ def check_layer(layer_class, arguments, inputs, masks=None):
         inputs: name of an argument of `call` -> array, in the order of `call`: float32 vectors `[..., T, m]` or
             integer ids `[..., T]`, of which 0 is padding. Three rows or more, of different lengths.
         masks: name of an argument of `call` -> bool array `[..., T]`: `x_mask` masks `x`, `mask` the only input.
+        empty_batch: whether it takes no row at all; Keras's LSTM does not, and an export pads to one row.
     """
     _check_configuration(layer_class, arguments)
     arrays = inputs | (masks or {})
@@ -31,7 +32,7 @@ def check_layer(layer_class, arguments, inputs, masks=None):
         _randomize(layer)
         promises = Promises(layer, arrays)
         promises.knows_its_output_shape()
-        promises.keeps_rows_apart()
+        promises.keeps_rows_apart(empty_batch)
         promises.ignores_padding(zero_outputs=True)
         promises.is_finite_without_tokens()
         promises.takes_unknown_sizes()
@@ -57,7 +58,7 @@ def check_model(model, inputs, make=None):
     """
     assert sorted(model.input) == sorted(inputs), "the model's inputs are named by side, and by field if several"
     candidates = {name: array for name, array in inputs.items() if name.startswith("candidate")}
-    num_lists, list_size, _ = next(iter(candidates.values())).shape
+    num_lists, list_size = next(iter(candidates.values())).shape[:2]
     promises = Promises(model, inputs)
     (scores,) = promises.expected
     assert scores.shape == (num_lists, list_size), f"scores are [B, L], not {scores.shape}"
@@ -85,6 +86,8 @@ _REQUIRED = inspect.Parameter.empty
 
 def _parameters(layer_class):
     """Name and default of each argument of `__init__` but self and the keywords of the base class."""
+    if "__init__" not in vars(layer_class):
+        return []
     parameters = inspect.signature(layer_class.__init__).parameters.values()
     return [(p.name, p.default) for p in parameters if p.name != "self" and p.kind is not p.VAR_KEYWORD]
 

@@ -181,7 +181,7 @@ def test_forums(name, tmp_path):
     assert len(dataset.splits["pretrain"]) > 500 and len(dataset.splits["heldout"]) > 50
     assert all(len(group.candidates) == size and 1 <= sum(group.labels) <= 3 for group in groups)
     scores = lexical.BM25().score(groups)
-    assert 0.1 < precision(scores, groups) < 0.6
+    assert 0.1 < precision(scores, groups) < 0.7
     # Candidates stand in the order of the search engine.
     assert all((np.diff(scores) <= 0).all() for scores in lexical.SearchEngine().score(groups))
 

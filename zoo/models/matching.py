@@ -146,7 +146,7 @@ def _score(query, candidate, similarity, slices, head):
         score = VectorSimilarity(similarity, dtype="float32", name="similarity")(query, candidate)
         return ops.sum(score, axis=2) if len(score.shape) == 3 else score
     if len(candidate.shape) == 4:  # the hops side by side
-        query, candidate = (ops.reshape(x, (-1, ops.shape(x)[1], x.shape[2] * x.shape[3])) for x in (query, candidate))
+        query, candidate = (keras.layers.Reshape((-1, x.shape[2] * x.shape[3]))(x) for x in (query, candidate))
     query = query + ops.zeros_like(candidate)
     if similarity == "tensor":
         interaction = TensorInteraction(slices, name="tensor_interaction")(query, candidate)

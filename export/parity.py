@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from export.texts import HOSTILE, as_text, own_pairs
-from zoo.batches import input_name
+from zoo.encoded import input_name
 
 TOLERANCE = 1e-5
 

@@ -30,7 +30,7 @@ import tensorflow as tf
 from export import parity, serving_kit
 from export.graph_ops import audit
 from export.versions import publish, working_folder
-from zoo.batches import input_name
+from zoo.encoded import input_name
 
 _HALF = ("mixed_float16", "mixed_bfloat16", "float16", "bfloat16")
 

@@ -15,7 +15,7 @@ from tensorflow_serving.config import model_server_config_pb2
 from export.graph_ops import GraphOps, read_signatures
 from export.served_model import Version
 from export.texts import own_pairs
-from zoo.batches import input_name
+from zoo.encoded import input_name
 
 IMAGE = "tensorflow/serving:2.20.0"
 

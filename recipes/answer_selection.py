@@ -11,7 +11,7 @@ from zoo.models.cnn import cnn
 from zoo.models.ctrn import ctrn
 from zoo.models.lstm import lstm
 from zoo.models.qrnn import qrnn
-from zoo.training import Recipe
+from zoo.recipe import Recipe
 
 _NEURAL = {"ctrn": ctrn, "qrnn": qrnn, "lstm": lstm, "cnn": cnn}
 _LEXICAL = {"bm25": lexical.BM25, "tfidf": lexical.TfIdf, "random": lexical.Random}

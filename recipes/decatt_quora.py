@@ -28,9 +28,9 @@ import numpy as np
 
 from recipes.question_pairs import MODELS, question_pairs
 from zoo import noisy_pairs, samples
-from zoo.batches import encode_split
 from zoo.command_line import main
 from zoo.datasets import quora
+from zoo.encoded import encode_split
 from zoo.figures import heat_map
 
 PUBLISHED = {  # Table 2, test

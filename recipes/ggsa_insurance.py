@@ -21,11 +21,11 @@ from the training answers; word vectors are trained on the training texts alone;
 import sys
 from functools import partial
 
-from recipes.self_attention import ABLATION, LEXICAL, self_attention
+from recipes.self_attention import ABLATION, LEXICAL, attention_knobs, self_attention
 from zoo import samples
-from zoo.batches import Negatives
 from zoo.command_line import main
 from zoo.datasets import insurance_qa
+from zoo.negatives import Negatives
 
 _TABLE = {  # Tables 2 to 5: test1, test2
     "cnn": (0.6280, 0.5920),
@@ -81,15 +81,7 @@ def recipe(hp):
         sample=samples.insurance_qa,
         published=PUBLISHED if version == 1 else {},
         model=hp.Choice("model", MODELS, default="ggsa"),
-        attention={
-            "heads": hp.Choice("heads", [1, 2, 3, 4, 6, 10, 12], default=6),  # 4.2
-            "group_size": hp.Int("group_size", 4, 20, step=2, default=10),  # 4.2; range of 4.3.5
-            "inner_units": hp.Int("inner_units", 60, 1200, step=60, default=1200),  # "as in [26]": 4 D
-            "num_blocks": hp.Int("num_blocks", 1, 4, default=1),  # the figure draws one
-            "scale": hp.Choice("scale", ["head", "model"], default="head"),  # 2.1 prints sqrt(D), for one head
-            "positions": hp.Choice("positions", ["paired", "literal"], default="paired"),  # 2.2 prints literal
-            "shared": hp.Boolean("shared", default=True),  # "two encoders"; ours
-        },
+        attention=attention_knobs(hp),
         encoder={
             "lstm_units": hp.Int("lstm_units", 30, 300, step=3, default=141),  # 4.2
             "filters": hp.Int("filters", 60, 1000, step=20, default=400),  # Feng et al. 2015

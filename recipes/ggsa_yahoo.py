@@ -18,11 +18,11 @@ are easier, and 1,280 questions are little to train on.
 
 import sys
 
-from recipes.self_attention import LEXICAL, self_attention
+from recipes.self_attention import LEXICAL, attention_knobs, self_attention
 from zoo import samples
-from zoo.batches import Negatives
 from zoo.command_line import main
 from zoo.datasets import yahoo_qa
+from zoo.negatives import Negatives
 
 _ROWS = {  # Table 6
     "ntn_lstm": {"p@1": 0.5450, "mrr": 0.7310},
@@ -64,15 +64,7 @@ def recipe(hp):
         sample=samples.yahoo_qa,
         published=PUBLISHED[loss],
         model=hp.Choice("model", [*_ROWS, *LEXICAL], default="ggsa"),
-        attention={
-            "heads": hp.Choice("heads", [1, 2, 3, 4, 6, 10, 12], default=6),  # 4.2
-            "group_size": hp.Int("group_size", 4, 20, step=2, default=10),  # 4.2; range of 4.3.5
-            "inner_units": hp.Int("inner_units", 60, 1200, step=60, default=1200),  # "as in [26]": 4 D
-            "num_blocks": hp.Int("num_blocks", 1, 4, default=1),  # the figure draws one
-            "scale": hp.Choice("scale", ["head", "model"], default="head"),  # 2.1 prints sqrt(D), for one head
-            "positions": hp.Choice("positions", ["paired", "literal"], default="paired"),  # 2.2 prints literal
-            "shared": hp.Boolean("shared", default=True),  # "two encoders"; ours
-        },
+        attention=attention_knobs(hp),
         encoder={
             "lstm_units": hp.Int("lstm_units", 32, 512, step=32, default=256),  # 4.2
             "filters": hp.Int("filters", 64, 1024, step=64, default=512),  # Tay et al. 2018

@@ -31,14 +31,15 @@ import numpy as np
 
 from recipes import malstm_figures
 from zoo import augmentation, calibration, entailment, losses, optimizers, samples
-from zoo.batches import joined, predict_split, score_split
+from zoo.batches import predict_split, score_split
 from zoo.command_line import main
 from zoo.data import DataError
 from zoo.datasets import sick, sts
+from zoo.encoded import joined
 from zoo.evaluation import evaluate
 from zoo.models.malstm import finished, malstm, pair_features
+from zoo.recipe import Recipe
 from zoo.splits import SEED, hold_out
-from zoo.training import Recipe
 
 PUBLISHED = {  # Tables 2 and 4; the ablation's differences of the text
     "malstm": {"pearson": 0.8822, "spearman": 0.8345, "mse": 0.2286, "entailment": 0.842},

@@ -9,7 +9,7 @@ from zoo.models.cnn import cnn
 from zoo.models.decatt import decatt
 from zoo.models.ffnn import ffnn
 from zoo.models.lstm import lstm
-from zoo.training import Recipe
+from zoo.recipe import Recipe
 
 _SIAMESE = {"siamese_cnn": cnn, "siamese_lstm": lstm}
 _FAMILIES = {"ffnn": ffnn, "decatt": decatt}

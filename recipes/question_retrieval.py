@@ -7,12 +7,14 @@ import numpy as np
 
 from recipes import question_figures
 from zoo import losses, optimizers
-from zoo.batches import Negatives, TokenIds, score_split
+from zoo.batches import score_split
+from zoo.encoded import TokenIds
 from zoo.evaluation import evaluate
 from zoo.models.rcnn import READERS, rcnn
 from zoo.models.title_decoder import title_decoder
+from zoo.negatives import Negatives
 from zoo.pretraining import TitleBatches, perplexity, target_numbers
-from zoo.training import Recipe
+from zoo.recipe import Recipe
 
 OOV_BUCKETS = 1  # unknown words are not read, so one id does for all
 

@@ -8,7 +8,7 @@ from zoo.models.ctrn import ctrn
 from zoo.models.ggsa import ggsa
 from zoo.models.qa_cnn import qa_cnn
 from zoo.models.qa_lstm import qa_lstm
-from zoo.training import Recipe
+from zoo.recipe import Recipe
 
 # A row of the tables: the function that builds it, and what sets it apart.
 _PLAIN = {"gate": False, "offset": False}
@@ -42,6 +42,19 @@ LEXICAL = {"bm25": lexical.BM25, "random": lexical.Random}
 ABLATION = ["global", "group", "group_offset", "ggsa", "iggsa", "local", "local_gate"]  # Tables 3 and 4
 
 
+def attention_knobs(hp):
+    """The knobs of GGSA's attention, alike on all data; sections are the paper's."""
+    return {
+        "heads": hp.Choice("heads", [1, 2, 3, 4, 6, 10, 12], default=6),  # 4.2
+        "group_size": hp.Int("group_size", 4, 20, step=2, default=10),  # 4.2; range of 4.3.5
+        "inner_units": hp.Int("inner_units", 60, 1200, step=60, default=1200),  # "as in [26]": 4 D
+        "num_blocks": hp.Int("num_blocks", 1, 4, default=1),  # the figure draws one
+        "scale": hp.Choice("scale", ["head", "model"], default="head"),  # 2.1 prints sqrt(D), for one head
+        "positions": hp.Choice("positions", ["paired", "literal"], default="paired"),  # 2.2 prints literal
+        "shared": hp.Boolean("shared", default=True),  # "two encoders"; ours
+    }
+
+
 def self_attention(
     *,
     model,
@@ -69,7 +82,7 @@ def self_attention(
         train_embeddings: whether word vectors that a file gives are trained; others always are.
         loss: ``"pairwise"``, on cosines, or ``"pointwise"``, on a dense head; CTRN takes the second.
         margin: of the pairwise loss.
-        negatives: `zoo.batches.Negatives` of a right answer; the pointwise loss takes whole lists, if these are of
+        negatives: `zoo.negatives.Negatives` of a right answer; the pointwise loss takes whole lists, if these are of
             the list itself.
         learning_rate: of RMSprop.
         recipe: the other attributes of the `Recipe`.

@@ -6,7 +6,8 @@ import pytest
 
 from tests.test_ggsa_models import MODELS, embeddings
 from zoo import apart
-from zoo.batches import EncodedSplit, TokenIds, score_split
+from zoo.batches import score_split
+from zoo.encoded import EncodedSplit, TokenIds
 from zoo.models.cnn import cnn
 
 

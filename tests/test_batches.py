@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from zoo.batches import Batches, Negatives, TokenIds, encode_split, joined, predict_split, score_split
+from zoo.batches import Batches, predict_split, score_split
 from zoo.data import Group
+from zoo.encoded import TokenIds, encode_split, joined
+from zoo.negatives import Negatives
 from zoo.text import TextEncoder
 
 GROUPS = [

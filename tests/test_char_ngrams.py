@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from zoo import char_ngrams
-from zoo.batches import TokenIds
+from zoo.encoded import TokenIds
 from zoo.text import TextEncoder, build_vocabulary
 
 TEXTS = ["Where is ''", "", "where wheer ? ca\u00f1\u00f3n \u4f60\u597d", "w" * 50 + " " + "x y " * 20]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.checks import check_model
-from tests.test_models import embeddings, ids
+from tests.toy_models import embeddings, ids
 from zoo.models.attentive_pooling import attentive_pooling
 from zoo.models.ggsa import ggsa
 from zoo.models.qa_cnn import qa_cnn

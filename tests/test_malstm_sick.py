@@ -13,7 +13,8 @@ from tests.data_checks import real_data
 from zoo import runs, samples, tuning
 from zoo.data import DataError
 from zoo.datasets import sick
-from zoo.training import Options, train
+from zoo.recipe import Options
+from zoo.training import train
 
 TINY = {"units": 50, "embedding_size": 50, "batch_size": 128, "epochs": 1}
 

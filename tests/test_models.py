@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from tests.checks import check_model
+from tests.toy_models import embeddings, ids
 from zoo.models.cnn import cnn
 from zoo.models.ctrn import ctrn
 from zoo.models.lstm import lstm
@@ -19,21 +20,6 @@ MODELS = {
 }
 SMALL = {"filters": 8, "projection": 6, "dense_units": 5, "dense_layers": 2}
 APART = ["qrnn", "lstm", "lstm_last", "cnn"]
-
-
-def embeddings(vocabulary=40, size=7):
-    matrix = np.random.default_rng(0).normal(size=(vocabulary, size)).astype("float32")
-    matrix[0] = 0
-    return matrix
-
-
-def ids(batch=3, candidates=4, query_time=5, candidate_time=6):
-    random = np.random.default_rng(1)
-    query = random.integers(1, 40, (batch, query_time)).astype("int32")
-    candidate = random.integers(1, 40, (batch, candidates, candidate_time)).astype("int32")
-    query[1, 3:] = 0
-    candidate[0, 1, 2:] = 0
-    return {"query": query, "candidate": candidate}
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 
 from tests.checks import check_model
+from tests.toy_models import embeddings
 from zoo.models.rcnn import READERS, openness, rcnn
 
 UNREAD = 3
-
-
-def embeddings(vocabulary=40, size=7):
-    matrix = np.random.default_rng(0).normal(size=(vocabulary, size)).astype("float32")
-    matrix[0] = 0
-    return matrix
 
 
 def ids():

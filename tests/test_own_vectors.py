@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from zoo import own_vectors
-from zoo.batches import encode_split
 from zoo.data import Group
+from zoo.encoded import encode_split
 from zoo.text import TextEncoder
 
 TOPICS = [[f"{topic}{number}" for number in range(20)] for topic in ("animal", "engine")]

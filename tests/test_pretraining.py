@@ -5,7 +5,7 @@ import pytest
 
 from tests.test_models_rcnn import UNREAD, embeddings, make
 from zoo import losses
-from zoo.batches import EncodedSplit, TokenIds
+from zoo.encoded import EncodedSplit, TokenIds
 from zoo.models.title_decoder import title_decoder
 from zoo.pretraining import END, MAX_TITLE, OTHER, TitleBatches, perplexity, target_numbers
 

@@ -9,7 +9,8 @@ from recipes import question_pairs
 from recipes.__main__ import modules
 from tests.data_checks import real_data
 from zoo import command_line, comparison, runs, tuning
-from zoo.training import Options, train
+from zoo.recipe import Options
+from zoo.training import train
 
 RECIPES = modules()
 TINY = {

@@ -11,11 +11,14 @@ import pytest
 from matplotlib.figure import Figure
 
 from zoo import lexical, losses, optimizers, runs
-from zoo.batches import Negatives, score_split
+from zoo.batches import score_split
 from zoo.data import Dataset, Group
+from zoo.fitting import copy_weights
 from zoo.metrics import Convention
 from zoo.models.qrnn import qrnn
-from zoo.training import Options, Recipe, copy_weights, train
+from zoo.negatives import Negatives
+from zoo.recipe import Options, Recipe
+from zoo.training import train
 
 
 def groups(count, seed):

@@ -58,7 +58,7 @@ def score(model: Parts, split, batch_size: int) -> np.ndarray:
 
     Args:
         model: what `parts` gives.
-        split: a `zoo.batches.EncodedSplit` of texts with one field.
+        split: a `zoo.encoded.EncodedSplit` of texts with one field.
         batch_size: texts that are encoded at once.
     """
     (query_ids,), (candidate_ids,) = split.query_ids.values(), split.candidate_ids.values()

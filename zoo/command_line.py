@@ -13,7 +13,8 @@ from pathlib import Path
 from zoo import comparison, data_report, distribution, files, runs, sensitivity, tuning
 from zoo.data import DataError, Dataset
 from zoo.evaluation import is_ranking
-from zoo.training import Options, Recipe, train
+from zoo.recipe import Options, Recipe
+from zoo.training import train
 
 SAMPLE = "This is the built-in, made-up sample: its figures are not comparable to the paper's."
 

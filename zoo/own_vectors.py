@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from zoo.batches import EncodedSplit
+from zoo.encoded import EncodedSplit
 
 _EPOCHS = 10
 

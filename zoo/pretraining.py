@@ -9,7 +9,7 @@ from __future__ import annotations
 import keras
 import numpy as np
 
-from zoo.batches import EncodedSplit, TokenIds
+from zoo.encoded import EncodedSplit, TokenIds
 
 END, OTHER = 1, 2
 MAX_TITLE = 30  # tokens; a title beyond it is a body in the wrong field

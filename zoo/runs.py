@@ -22,8 +22,9 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from zoo.batches import encode_split, predict_split
+from zoo.batches import predict_split
 from zoo.data import Dataset, Group, Text
+from zoo.encoded import encode_split
 from zoo.text import TextEncoder, read_vocabulary, write_vocabulary
 
 _LIBRARIES = ("tensorflow", "keras", "keras-tuner", "numpy")

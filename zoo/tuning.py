@@ -15,7 +15,8 @@ import keras_tuner
 from zoo import runs
 from zoo.data import Dataset
 from zoo.evaluation import direction
-from zoo.training import Options, Recipe, train
+from zoo.recipe import Options, Recipe
+from zoo.training import train
 
 TUNERS = {
     "bayesian": keras_tuner.BayesianOptimization,

@@ -14,8 +14,9 @@ from pathlib import Path
 import keras
 
 from zoo import losses, optimizers
-from zoo.batches import Batches, encode_split
+from zoo.batches import Batches
 from zoo.datasets import quora
+from zoo.encoded import encode_split
 from zoo.models.decatt import decatt
 from zoo.text import TextEncoder
 

@@ -32,11 +32,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from xml.parsers import expat
 
 from zoo import files
 from zoo.data import DataError, Dataset, Group
 from zoo.metrics import Convention
+from zoo.xml_files import XmlFile
 
 _2016 = "SemEval2016-Task3-CQA-QL-"
 _2015 = "SemEval2015-Task3-CQA-QL-{}-reformatted-excluding-2016-questions-{}.xml"
@@ -160,38 +160,24 @@ def _read(path: Path, part: str) -> Iterator[Group]:
         yield from _read_json_lines(path, part)
         return
     reader = _ThreadReader(path)
-    try:
-        reader.parser.Parse(files.read_bytes(path), True)
-    except expat.ExpatError as error:
-        raise DataError(path, error.lineno, "well-formed XML in its stated encoding", str(error)) from error
+    reader.file.read()
     if not reader.groups:
         raise DataError(path, None, "at least one Thread", "none")
     yield from reader.groups
 
 
 class _ThreadReader:
-    """Handlers of the parser that collect the threads of one file; expat itself, since it knows the line."""
+    """Collects the threads of one file."""
 
     def __init__(self, path: Path):
         self.groups: list[Group] = []
-        self._path = path
         self._ids: set[str] = set()
         self._thread: str | None = None
         self._text: dict[str, list[str]] = {}
         self._comments: list[tuple[str, float]] = []
         self._label = 0.0
         self._into: list[str] | None = None
-        self.parser = expat.ParserCreate()
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._characters
-        self.parser.EntityDeclHandler = self._entity
-
-    def _error(self, expected: str, received: object) -> DataError:
-        return DataError(self._path, self.parser.CurrentLineNumber, expected, received)
-
-    def _entity(self, name: str, *_) -> None:  # official files declare none, hostile ones expand without end
-        raise self._error("no entity declarations", name)
+        self.file = XmlFile(path, self._start, self._end, self._characters)
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "Thread":
@@ -199,13 +185,13 @@ class _ThreadReader:
                 return
             self._thread = attributes.get("THREAD_SEQUENCE")
             if not self._thread or self._thread in self._ids:
-                raise self._error("a THREAD_SEQUENCE that was not there before", self._thread)
+                raise self.file.error("a THREAD_SEQUENCE that was not there before", self._thread)
             self._ids.add(self._thread)
             self._text, self._comments = {}, []
         elif tag == "RelComment" and self._thread:
             label = attributes.get("RELC_RELEVANCE2RELQ")
             if label not in _LABELS:
-                raise self._error(f"RELC_RELEVANCE2RELQ one of {', '.join(_LABELS)}", label)
+                raise self.file.error(f"RELC_RELEVANCE2RELQ one of {', '.join(_LABELS)}", label)
             self._label = _LABELS[label]
         elif tag in ("RelQSubject", "RelQBody", "RelCText"):
             self._into = self._text[tag] = []

@@ -31,12 +31,12 @@ import csv
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from xml.parsers import expat
 
 from zoo import files, splits
 from zoo.data import DataError, Dataset, Group, Text
 from zoo.datasets.qatar_living import TEST_IN_2015, escape, letters
 from zoo.metrics import Convention
+from zoo.xml_files import XmlFile
 
 FIELDS = ("title", "body")
 NUM_HELDOUT = 200
@@ -179,15 +179,12 @@ class _Row:
 
 def _read_xml(path: Path) -> _Reader:
     reader = _Reader(path)
-    try:
-        reader.parser.Parse(files.read_bytes(path), True)
-    except expat.ExpatError as error:
-        raise DataError(path, error.lineno, "well-formed XML in its stated encoding", str(error)) from error
+    reader.file.read()
     return reader
 
 
 class _Reader:
-    """Handlers of the parser that collect the questions of one file; expat itself, since it knows the line.
+    """Collects the questions of one file.
 
     Attributes:
         questions: id and text of every question of the forum.
@@ -197,29 +194,18 @@ class _Reader:
     def __init__(self, path: Path):
         self.questions: list[tuple[str, Text]] = []
         self.rows: list[_Row] = []
-        self._path = path
         self._query_id: str | None = None
         self._attributes: dict[str, str] = {}
         self._text: dict[str, list[str]] = {}
         self._into: list[str] | None = None
         self._thread = ""
-        self.parser = expat.ParserCreate()
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._characters
-        self.parser.EntityDeclHandler = self._entity
-
-    def _error(self, expected: str, received: object) -> DataError:
-        return DataError(self._path, self.parser.CurrentLineNumber, expected, received)
-
-    def _entity(self, name: str, *_) -> None:  # official files declare none, hostile ones expand without end
-        raise self._error("no entity declarations", name)
+        self.file = XmlFile(path, self._start, self._end, self._characters)
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "OrgQuestion":
             self._query_id = attributes.get("ORGQ_ID")
             if not self._query_id:
-                raise self._error("an ORGQ_ID", attributes)
+                raise self.file.error("an ORGQ_ID", attributes)
             self._text = {}
         elif tag == "Thread":
             self._thread = attributes.get("THREAD_SEQUENCE", "")
@@ -247,10 +233,10 @@ class _Reader:
     def _row(self, found: Text) -> _Row:
         label = self._attributes.get("RELQ_RELEVANCE2ORGQ")
         if label not in _LABELS:
-            raise self._error(f"RELQ_RELEVANCE2ORGQ one of {', '.join(_LABELS)}", label)
+            raise self.file.error(f"RELQ_RELEVANCE2ORGQ one of {', '.join(_LABELS)}", label)
         rank = self._attributes.get("RELQ_RANKING_ORDER", "")
         if not rank.isascii() or not rank.isdigit() or int(rank) < 1:
-            raise self._error("RELQ_RANKING_ORDER, a number of at least 1", rank)
+            raise self.file.error("RELQ_RANKING_ORDER, a number of at least 1", rank)
         return _Row(self._query_id, self._question("OrgQ"), found, _LABELS[label], int(rank))
 
 

@@ -29,11 +29,11 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
-from xml.parsers import expat
 
 from zoo import files, lexical, splits
 from zoo.data import DataError, Group, Text
 from zoo.datasets import ask_ubuntu
+from zoo.xml_files import XmlFile
 
 NUM_CANDIDATES = 20  # as Lucene found for AskUbuntu
 NUM_RANDOM = 100  # as train_random.txt has them
@@ -188,26 +188,13 @@ class _TextReader(HTMLParser):
 
 def _read_rows(path: str | Path, row: Callable) -> None:
     """Calls ``row`` with the attributes of every ``<row>`` and a function that makes an error at its line."""
-    parser = expat.ParserCreate()
-
-    def error(expected: str, received: object) -> DataError:
-        return DataError(path, parser.CurrentLineNumber, expected, received)
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if tag == "row":
-            row(attributes, error)
+            row(attributes, file.error)
 
-    def entity(name: str, *_) -> None:  # a dump declares none, a hostile file expands without end
-        raise error("no entity declarations", name)
-
-    parser.StartElementHandler, parser.EntityDeclHandler = start, entity
-    try:
-        with files.open_bytes(path) as file:
-            parser.ParseFile(file)
-    except expat.ExpatError as fault:
-        raise DataError(path, fault.lineno, "well-formed XML in its stated encoding", str(fault)) from fault
-    except (OSError, EOFError) as fault:
-        raise DataError(path, None, "a whole gzip stream", str(fault)) from fault
+    file = XmlFile(path, start)
+    file.read()
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,0 +1,204 @@
+"""Fits a model and keeps its best epoch: the only place that calls Keras's `fit`."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from zoo.batches import Batches
+from zoo.encoded import EncodedSplit
+from zoo.evaluation import direction
+from zoo.recipe import Options, Recipe
+
+_COMPILED_LENGTHS = 8  # the step between them
+
+
+class _MeasureDev(keras.callbacks.Callback):
+    """Adds what is measured after each epoch to its logs; it stands before the callbacks that read them."""
+
+    def __init__(self, measure, metric):
+        super().__init__()
+        self.measure, self.metric = measure, metric
+
+    def on_epoch_end(self, epoch, logs):
+        values = self.measure()
+        if self.metric and self.metric not in values:
+            raise ValueError(
+                "The metric that chooses the epoch must be among those measured. "
+                f"Received: metric={self.metric!r}, measured={sorted(values)}"
+            )
+        for name, value in values.items():
+            logs[f"dev_{name}"] = value
+
+
+class _Progress(keras.callbacks.Callback):
+    """One line per epoch, and the seconds each took."""
+
+    def __init__(self, label, epochs, say):
+        super().__init__()
+        self.label, self.epochs, self.say, self.seconds = label, epochs, say, []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.start = time.monotonic()
+
+    def on_epoch_end(self, epoch, logs):
+        self.seconds.append(time.monotonic() - self.start)
+        numbers = "  ".join(f"{name} {float(value):.4f}" for name, value in logs.items())
+        self.say(f"{self.label} {epoch + 1}/{self.epochs}  {numbers}  {self.seconds[-1]:.1f} s")
+
+
+class Fit:
+    """Fits a model and keeps its best epoch: the training itself, and what a `Recipe.pretrain` is handed.
+
+    Args:
+        recipe, folder, options, seed: as `train`.
+    """
+
+    def __init__(self, recipe: Recipe, folder: Path, options: Options, seed: int):
+        self.recipe, self.folder, self.options, self.seed = recipe, folder, options, seed
+        # The optimizers' sums over the rows of word vectors that are trained do not compile.
+        self.compiled = recipe.compiled and bool(options.embeddings)
+
+    def scope(self):
+        """What variables must be made in."""
+        return self.options.strategy.scope() if self.options.strategy else contextlib.nullcontext()
+
+    def batches(self, split: EncodedSplit, **changes) -> Batches:
+        """A split in the recipe's batches; ``changes`` are other arguments of `Batches`."""
+        recipe, strategy = self.recipe, self.options.strategy
+        # A batch of `batch_size` pairs, in whichever lists they come.
+        list_size = 1 + recipe.negatives.count if recipe.negatives else recipe.list_size
+        lists = max(1, recipe.batch_size // list_size)
+        if strategy:
+            lists = -(-lists // strategy.num_replicas_in_sync) * strategy.num_replicas_in_sync
+        settings = {
+            # Replicas share a batch in equal parts: padding would make the rows of one weigh more than the other's.
+            "drop_remainder": bool(strategy),
+            "batch_size": lists,
+            "list_size": recipe.list_size,
+            "negatives": recipe.negatives,
+            "shuffle_seed": self.seed,
+            "length_step": _COMPILED_LENGTHS if self.compiled else 1,
+        }
+        return Batches(split, **settings | changes)
+
+    def __call__(
+        self,
+        model: keras.Model,
+        batches: keras.utils.PyDataset,
+        *,
+        loss: Callable[[], object],
+        optimizer: Callable[[], keras.optimizers.Optimizer],
+        epochs: int,
+        output: str | None = None,
+        patience: int | None = None,
+        measure: Callable[[keras.Model], dict[str, float]] | None = None,
+        metric: str | None = None,
+        label: str = "epoch",
+        survives: bool = False,
+    ) -> tuple[list[dict], dict]:
+        """Trains ``model`` in place; it ends with the weights of its best epoch.
+
+        Args:
+            model: what is trained.
+            batches: of ``(inputs, labels)``.
+            loss, optimizer: functions without arguments that make them.
+            epochs: at most this many.
+            output: the output that the loss sees, of a model that gives a dictionary.
+            patience: epochs without a better metric before training ends; None trains all of them.
+            measure: function of the model to metrics of dev, called after each epoch; the logs name each with
+                ``dev_`` before it. A FloatingPointError ends the training.
+            metric: which of them chooses the epoch. Without it, the last epoch is kept.
+            label: what an epoch is called in the lines of progress.
+            survives: whether training that is interrupted or diverges after its best epoch ends with that.
+
+        Returns:
+            One row per epoch, and what the run records: ``best_epoch``, ``seconds_per_epoch``, and
+            ``interrupted`` or ``diverged`` where training ended so and survived.
+
+        Raises:
+            ValueError: if ``metric`` is not measured.
+            RuntimeError: if the scores are no numbers.
+            KeyboardInterrupt: if interrupted.
+        """
+        if metric and not measure:
+            raise ValueError(
+                f"A metric that chooses the epoch must be measured. Received: metric={metric!r}, measure=None"
+            )
+        options = self.options
+        with self.scope():
+            # A view of the model, so that its scoring, of batches of any length, is not compiled as well.
+            fitted = keras.Model(model.input, model.output[output] if output else model.output)
+            # XLA compiles anew for each length of a batch; without a step between lengths that would be too many.
+            fitted.compile(optimizer=optimizer(), loss=loss(), jit_compile=self.compiled)
+        progress = _Progress(label, epochs, options.say if not options.bar else lambda line: None)
+        best = keras.callbacks.EarlyStopping(
+            monitor=f"dev_{metric}" if metric else "loss",
+            mode=direction(metric) if metric else "min",
+            patience=epochs if patience is None else patience,
+            restore_best_weights=metric is not None,
+        )
+        # Held by hand, so that an interrupted fit still has it.
+        history = keras.callbacks.History()
+        measured = [_MeasureDev(lambda: measure(model), metric)] if measure else []
+        board = keras.callbacks.TensorBoard(self.folder / "tensorboard" / label, write_graph=False)
+        found = {}
+        try:
+            fitted.fit(
+                batches,
+                epochs=epochs,
+                callbacks=[*measured, progress, best, board, history],
+                verbose=1 if options.bar else 0,
+                shuffle=False,  # the batches shuffle themselves, by seed and epoch
+            )
+        except (KeyboardInterrupt, FloatingPointError) as stopped:
+            diverged = isinstance(stopped, FloatingPointError)
+            if not survives or best.best_weights is None:
+                if diverged:
+                    raise RuntimeError(
+                        "Training must keep scores finite; try a lower learning rate. "
+                        f"Received: {label} {len(history.epoch) + 1}, knobs={options.knobs}"
+                    ) from None
+                raise
+            options.say(f"{'diverged' if diverged else 'interrupted'}: the best epoch so far is kept")
+            found["diverged" if diverged else "interrupted"] = True
+            fitted.set_weights(best.best_weights)
+        rows = [
+            {"epoch": epoch + 1, "seconds": round(seconds, 2)}
+            | {name: float(values[index]) for name, values in history.history.items()}
+            for index, (epoch, seconds) in enumerate(zip(history.epoch, progress.seconds, strict=False))
+        ]
+        found["best_epoch"] = best.best_epoch + 1 if metric else len(rows)
+        found["seconds_per_epoch"] = round(float(np.mean(progress.seconds)), 2)
+        return rows, found
+
+
+def copy_weights(source: keras.Model, target: keras.Model) -> str:
+    """Copies the weights whose path and shape agree; returns a line that says which, on either side, were left.
+
+    Raises:
+        ValueError: if none agree.
+    """
+    weights = {weight.path: weight for weight in source.weights}
+    taken, left = [], []
+    for weight in target.weights:
+        other = weights.get(weight.path)
+        if other is not None and other.shape == weight.shape:
+            weight.assign(other)
+            taken.append(weight.path)
+        else:
+            left.append(weight.path)
+    if not taken:
+        raise ValueError(
+            "The run to start from must share weights with the model, by path and shape. "
+            f"Received: {sorted(weights)} for {left}"
+        )
+    unused = sorted(weights.keys() - set(taken))
+    return (
+        f"{len(taken)} weights taken over; new: {', '.join(left) or 'none'}; not taken: {', '.join(unused) or 'none'}"
+    )

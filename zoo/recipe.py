@@ -1,0 +1,161 @@
+"""What is trained, and how: a recipe, what its model is built from, and the options of one training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from zoo import runs
+from zoo.data import Dataset, Group
+from zoo.embeddings import RANDOM_RANGE
+from zoo.encoded import EncodedSplit
+from zoo.negatives import Negatives
+from zoo.text import TextEncoder
+
+
+@dataclass(frozen=True)
+class EncodedDataset:
+    """What a model is built from.
+
+    Attributes:
+        encoder: strings to ids.
+        splits: the splits as ids.
+        embeddings: ``[V, E]`` float32, row 0 zero; E is 0 for n-grams, whose table the model draws itself.
+        has_vector: ``[V]`` bool, whether a row is a vector of the files; the others are random.
+        trainable_embeddings: true where no vectors were given.
+        coverage: one line on how many words have a given vector.
+        dataset: the texts themselves, their labels and metrics.
+    """
+
+    encoder: TextEncoder
+    splits: dict[str, EncodedSplit]
+    embeddings: np.ndarray
+    has_vector: np.ndarray
+    trainable_embeddings: bool
+    coverage: str
+    dataset: Dataset
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to train, as opposed to what.
+
+    Attributes:
+        embeddings: word-vector files; several are laid side by side.
+        strategy: a `tf.distribute` strategy, or None.
+        bar: whether a progress bar is drawn; else a line per epoch.
+        start: an earlier run, whose vocabulary and weights are taken where names and shapes agree.
+        sample: whether the data is the made-up sample.
+        knobs: name to value of every knob, for the run's record.
+        data_lines: the data report, for the run's record.
+        say: where lines of progress go.
+    """
+
+    embeddings: tuple[Path, ...] = ()
+    strategy: object | None = None
+    start: runs.Run | None = None
+    bar: bool = False
+    sample: bool = False
+    knobs: dict = field(default_factory=dict)
+    data_lines: tuple[str, ...] = ()
+    say: Callable[[str], None] = partial(print, flush=True)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One model on one data set, with every number; what a recipe module's ``recipe(hp)`` returns.
+
+    Attributes:
+        name: the recipe's module name.
+        model: the model's name, a row of the paper's table.
+        load: function from the data folder to a `Dataset`.
+        sample: function that writes the made-up sample into a folder, for ``load``.
+        build: function from an `EncodedDataset` to a `keras.Model`; None for a scorer without training.
+        module: the module that registers the model's layers, which a loaded run imports.
+        scorer: a scorer of `zoo.lexical`, where there is no ``build``.
+        loss, optimizer: functions without arguments that make them.
+        output: the output that the loss sees, of a model that gives a dictionary.
+        compiled: whether training steps are compiled by XLA, once for each of a few lengths of text, where word
+            vectors are given; worth it where a loop over time has much overhead, as that of a recurrent layer of
+            few units.
+        train_on: the splits that are trained on, as one; those of them that the data has.
+        augment: function of the training groups to those that are learnt from: some of them, or more.
+        pretrain: function of (model, encoded data set, `zoo.fitting.Fit`) that trains the model, or parts of it, on
+            something else first.
+        finish: function of (trained model, encoded data set) to the model that is scored, saved and exported,
+            for instance with a calibration fitted on the training pairs.
+        measure: function of (finished model, encoded data set) to split to further metrics, beside those of the
+            score.
+        rescore: function of (data set, split to scores of each group) to the scores that are measured and what the
+            run records of it: adds what is known of candidates beside their texts, such as a search engine's
+            order. The saved model scores texts alone.
+        figures: function of (finished model, encoded data set) to the model's own pictures, title to
+            `matplotlib` figure, for the report.
+        published: the paper's table: row to metric to value, as fractions; or one such table for each test split,
+            by its name.
+        batch_size: pairs of a training step.
+        list_size: pairs of one query that stand together in a batch; 1 draws pairs independently.
+        negatives: how the negatives of a list are drawn; None takes the lists as they are.
+        epochs: at most this many; 0 for pre-training alone.
+        patience: epochs without a better dev metric before training ends.
+        max_query_length, max_candidate_length: tokens kept of a text (of each field).
+        tokenizer: ``"word"`` or ``"wordpiece"``.
+        oov_buckets: rows that words outside of the vocabulary are hashed to.
+        ngram_sizes: if given, tokens are rows of the ids of their character n-grams of these sizes.
+        ngram_vocabulary: n-grams of the training texts, the most frequent, with a row of their own; the others
+            share ``oov_buckets`` rows, or have none where that is 0.
+        max_words: words of the vector files that join the training words in the vocabulary.
+        takes_embeddings: whether the vector files of the command line are for this model.
+        embedding_size: width of the word vectors where no file is given.
+        random_range: words without a vector get numbers up to this, drawn; 0 gives zeros.
+        own_vectors: whether these begin as vectors trained on the training texts, see `zoo.own_vectors`, in place
+            of random ones.
+        task: ``"binary"``: the score is the log-odds of a match; ``"ranking"``: it orders candidates, and has
+            no scale; ``"regression"``: it is a value on the labels' scale.
+        fixed: knobs that a search leaves alone.
+        on_sample: values of knobs for the made-up sample, which is smaller than the real data.
+    """
+
+    name: str
+    model: str
+    load: Callable[[Path], Dataset]
+    sample: Callable[[Path], None]
+    build: Callable[[EncodedDataset], keras.Model] | None = None
+    module: str | None = None
+    scorer: object | None = None
+    loss: Callable[[], object] | None = None
+    optimizer: Callable[[], keras.optimizers.Optimizer] | None = None
+    output: str | None = None
+    compiled: bool = False
+    train_on: tuple[str, ...] = ("train",)
+    augment: Callable[[list[Group]], list[Group]] | None = None
+    pretrain: Callable[..., None] | None = None
+    finish: Callable[[keras.Model, EncodedDataset], keras.Model] | None = None
+    measure: Callable[[keras.Model, EncodedDataset], dict[str, dict[str, float]]] | None = None
+    rescore: Callable[[Dataset, dict], tuple[dict, dict]] | None = None
+    figures: Callable[[keras.Model, EncodedDataset], dict] | None = None
+    published: dict[str, dict] = field(default_factory=dict)
+    batch_size: int = 64
+    list_size: int = 1
+    negatives: Negatives | None = None
+    epochs: int = 25
+    patience: int = 5
+    max_query_length: int = 50
+    max_candidate_length: int = 50
+    tokenizer: str = "word"
+    oov_buckets: int = 64
+    ngram_sizes: tuple[int, ...] = ()
+    ngram_vocabulary: int = 0
+    max_words: int = 100_000
+    takes_embeddings: bool = True
+    embedding_size: int = 100
+    random_range: float = RANDOM_RANGE
+    own_vectors: bool = False
+    task: str = "binary"
+    fixed: tuple[str, ...] = ("model",)
+    on_sample: dict = field(default_factory=dict)

@@ -181,3 +181,11 @@ def test_real_glove():
     assert matrix.shape == (68, 50)
     np.testing.assert_allclose(matrix[65, :3], [0.418, 0.24968, -0.41242], rtol=1e-6)
     assert coverage.missing == ("zzzunknown",)
+
+
+def test_the_coverage_of_some_words_is_that_of_a_vocabulary_of_them(tmp_path):
+    files = [write(tmp_path, GLOVE), write(tmp_path, "dog 1\nthe 2\n", "other.txt")]
+    words, some = ["cat", "dog", "emu", "the", "yak"], ["the", "emu", "cat"]
+    _, of_all = embedding_matrix(files, words, 1, seed=1)
+    _, expected = embedding_matrix(files, some, 1, seed=1)
+    assert of_all.of(some) == expected and str(of_all.of(some)) == str(expected)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from zoo.data import Dataset, Group
-from zoo.evaluation import best_threshold, direction, evaluate, is_classification, is_ranking
+from zoo.evaluation import best_threshold, direction, evaluate, is_classification, is_ranking, tuned_threshold
 from zoo.metrics import Convention
 
 
@@ -76,6 +76,17 @@ def test_f1_has_a_threshold_of_its_own():
     found = evaluate(of_pairs, "dev", rows, best_threshold(scores, labels, "f1"))["f1"]
     assert found == pytest.approx(max(evaluate(of_pairs, "dev", rows, cut)["f1"] for cut in scores))
     assert found > evaluate(of_pairs, "dev", rows, best_threshold(scores, labels))["f1"] + 0.05
+
+
+def test_the_first_metric_says_what_the_threshold_is_tuned_for():
+    random = np.random.default_rng(0)
+    labels = (random.random(400) < 0.1).astype(float)
+    scores = labels + random.normal(size=400)
+    rows = [np.array([score]) for score in scores]
+    for metrics, by in ((("f1", "accuracy"), "f1"), (("accuracy", "f1"), "accuracy")):
+        tuned = tuned_threshold(dataset(metrics, [[label] for label in labels]), rows)
+        assert tuned == best_threshold(scores, labels, by)
+    assert tuned_threshold(dataset(("map",), [[label] for label in labels]), rows) == 0.0
 
 
 def test_between_neighbouring_numbers_the_upper_one_is_the_threshold():

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from zoo.data import Dataset
-from zoo.evaluation import best_threshold, evaluate, is_classification
+from zoo.evaluation import evaluate, tuned_threshold
 from zoo.runs import Run, read_predictions
 
 # A row of a table: metric to (mean, deviation over seeds, number of seeds).
@@ -82,12 +82,8 @@ def averaged(runs: list[Run], dataset: Dataset) -> dict[str, float]:
         sizes = [len(group.labels) for group in dataset.splits[split]]
         return np.split(np.mean(each, axis=0), np.cumsum(sizes)[:-1])
 
-    threshold = 0.0
-    if is_classification(dataset):
-        labels = np.array([label for group in dataset.splits["dev"] for label in group.labels])
-        threshold = best_threshold(np.concatenate(scores("dev")), labels)
     split = dataset.scored_splits[-1]
-    return evaluate(dataset, split, scores(split), threshold)
+    return evaluate(dataset, split, scores(split), tuned_threshold(dataset, scores("dev")))
 
 
 def published_on(published: dict, split: str) -> dict[str, dict[str, float]]:

@@ -13,7 +13,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -43,6 +43,14 @@ class Coverage:
     found_in: tuple[tuple[str, int], ...]
     missing: tuple[str, ...]
     token_share: float | None = None
+    _missing_in: tuple[tuple[str, frozenset[str]], ...] = field(default=(), compare=False, repr=False)
+
+    def of(self, words: Sequence[str]) -> Coverage:
+        """The coverage of some of the vocabulary's words."""
+        missing = set(self.missing)
+        without = tuple(word for word in words if word in missing)
+        found_in = tuple((name, sum(word not in lacks for word in words)) for name, lacks in self._missing_in)
+        return Coverage(len(words) - len(without), found_in, without)
 
     @property
     def share(self) -> float:
@@ -112,11 +120,12 @@ def embedding_matrix(
     row_of = {word.encode(): first + index for index, word in enumerate(words)}
     known = np.zeros(first + len(words), bool)
     parts = []
-    found_in = []
+    found_in, missing_in = [], []
     for path in paths:
         part, found = _read_vectors(path, row_of, len(known))
         parts.append(part)
         found_in.append((path.name, int(found.sum())))
+        missing_in.append((path.name, frozenset(words[index] for index in np.flatnonzero(~found[first:]))))
         known |= found
     matrix = np.concatenate(parts, axis=1)
     size = matrix.shape[1]
@@ -134,7 +143,7 @@ def embedding_matrix(
     if counts is not None:
         total = sum(counts.get(word, 0) for word in words)
         token_share = 1 - sum(counts.get(word, 0) for word in missing) / total if total else 0.0
-    return matrix, Coverage(len(words) - len(missing), tuple(found_in), missing, token_share)
+    return matrix, Coverage(len(words) - len(missing), tuple(found_in), missing, token_share, tuple(missing_in))
 
 
 def _read_vectors(path: Path, row_of: Mapping[bytes, int], num_rows: int) -> tuple[np.ndarray, np.ndarray]:

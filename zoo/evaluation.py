@@ -69,6 +69,20 @@ def evaluate(dataset: Dataset, split: str, scores: Sequence[np.ndarray], thresho
     return {name: found[name] for name in dataset.metrics}
 
 
+def tuned_threshold(dataset: Dataset, dev_scores: Sequence[np.ndarray]) -> float:
+    """The score from which on a pair is told a match: tuned on dev where pairs are told right or wrong, else 0.
+
+    Args:
+        dataset: its first metric decides whether accuracy or F1 is to be greatest.
+        dev_scores: one array ``[L]`` per group of dev.
+    """
+    if not is_classification(dataset):
+        return 0.0
+    labels = [label for group in dataset.splits["dev"] for label in group.labels]
+    by = "f1" if dataset.metrics[0] == "f1" else "accuracy"
+    return best_threshold(np.concatenate(dev_scores), np.array(labels), by)
+
+
 def best_threshold(scores: np.ndarray, labels: np.ndarray, metric: str = "accuracy") -> float:
     """The score from which on a pair is told a match, so that accuracy or F1 is greatest.
 

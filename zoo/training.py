@@ -14,7 +14,7 @@ from zoo.batches import score_split
 from zoo.data import Dataset
 from zoo.embeddings import embedding_matrix, read_words
 from zoo.encoded import encode_split, joined
-from zoo.evaluation import best_threshold, evaluate, is_classification, is_ranking
+from zoo.evaluation import evaluate, is_ranking, tuned_threshold
 from zoo.fitting import Fit, copy_weights
 from zoo.metrics import count_queries
 from zoo.recipe import EncodedDataset, Options, Recipe
@@ -60,8 +60,7 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         has_vector[-len(encoder.words) :] = [word not in missing for word in encoder.words]
         known = set(encoder.words)
         known_words = [word for word in own_words if word in known]
-        _, coverage = embedding_matrix(files, known_words, encoder.oov_buckets, seed)
-        coverage = str(coverage)
+        coverage = str(found.of(known_words))
         if len(known_words) < len(own_words):
             coverage += f"; {len(own_words) - len(known_words)} training words are unknown to the run started from"
     else:
@@ -124,7 +123,7 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
     if recipe.rescore:
         scores, found = recipe.rescore(dataset, scores)
         record |= found
-    threshold = _threshold(dataset, scores["dev"])
+    threshold = tuned_threshold(dataset, scores["dev"])
     metrics = {}
     for split in dataset.scored_splits:
         metrics[split] = evaluate(dataset, split, scores[split], threshold)
@@ -154,15 +153,6 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
     return run
 
 
-def _threshold(dataset, dev_scores):
-    """The score from which on a pair is told a match: tuned on dev where pairs are told right or wrong, else 0."""
-    if not is_classification(dataset):
-        return 0.0
-    labels = [label for group in dataset.splits["dev"] for label in group.labels]
-    by = "f1" if dataset.metrics[0] == "f1" else "accuracy"
-    return best_threshold(np.concatenate(dev_scores), np.array(labels), by)
-
-
 def _fit(recipe, folder, encoded, options, seed, record):
     """Builds, pre-trains, fits and finishes; returns the finished model and the history of its epochs."""
     dataset = encoded.dataset
@@ -180,7 +170,7 @@ def _fit(recipe, folder, encoded, options, seed, record):
         if not np.isfinite(scores).all():
             raise FloatingPointError
         scores = encoded.splits["dev"].per_group(scores)
-        return evaluate(dataset, "dev", scores, _threshold(dataset, scores))
+        return evaluate(dataset, "dev", scores, tuned_threshold(dataset, scores))
 
     history = []
     record |= {"best_epoch": 0, "seconds_per_epoch": 0.0}

@@ -7,6 +7,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from zoo import lexical, losses, optimizers
 from zoo.batches import Batches
+from zoo.encoded import distinct_texts, document_frequency
 from zoo.models.cnn import cnn
 from zoo.models.ctrn import ctrn
 from zoo.models.lstm import lstm
@@ -57,14 +58,8 @@ def answer_selection(*, model, network, learning_rate, alignment="ratio", **reci
 def _set_overlap_statistics(layer, encoded):
     """Gives the overlap features idf and stop words, and scales them to the training pairs."""
     train = encoded.splits["train"]
-    sentences = {
-        tokens.tobytes(): tokens
-        for texts in (train.query_ids["text"], train.candidate_ids["text"])
-        for tokens in np.split(texts.flat, texts.offsets[1:-1])
-    }.values()
-    frequency = np.bincount(
-        np.concatenate([np.unique(tokens) for tokens in sentences]), minlength=encoded.encoder.vocabulary_size
-    )
+    sentences = distinct_texts([train])
+    frequency = document_frequency(sentences, encoded.encoder.vocabulary_size)
     # idf = ln(N / df); a word that training never saw is as rare as one that it saw once.
     idf = np.log(len(sentences) / np.maximum(frequency, 1))
     is_stop = np.zeros(len(idf))

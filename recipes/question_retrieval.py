@@ -8,7 +8,7 @@ import numpy as np
 from recipes import question_figures
 from zoo import losses, optimizers
 from zoo.batches import score_split
-from zoo.encoded import TokenIds
+from zoo.encoded import TokenIds, distinct_texts, document_frequency
 from zoo.evaluation import evaluate
 from zoo.models.rcnn import READERS, rcnn
 from zoo.models.title_decoder import title_decoder
@@ -281,15 +281,7 @@ def inverse_document_frequency(encoded):
 
     The weighting of the released code; what no training text holds weighs as much as what one holds.
     """
-    documents = {
-        tokens.tobytes(): tokens
-        for split in encoded.dataset.training_splits
-        for side in (encoded.splits[split].query_ids, encoded.splits[split].candidate_ids)
-        for texts in side.values()
-        for tokens in np.split(texts.flat, texts.offsets[1:-1])
-        if len(tokens)
-    }.values()
-    frequency = np.bincount(
-        np.concatenate([np.unique(tokens) for tokens in documents]), minlength=encoded.encoder.vocabulary_size
-    )
+    splits = [encoded.splits[name] for name in encoded.dataset.training_splits]
+    documents = [tokens for tokens in distinct_texts(splits) if len(tokens)]
+    frequency = document_frequency(documents, encoded.encoder.vocabulary_size)
     return np.log((1 + len(documents)) / (1 + np.maximum(frequency, 1))) + 1

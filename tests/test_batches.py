@@ -7,7 +7,7 @@ from keras import ops
 
 from zoo.batches import Batches, predict_split, score_split
 from zoo.data import Group
-from zoo.encoded import TokenIds, encode_split, joined
+from zoo.encoded import TokenIds, distinct_texts, document_frequency, encode_split, joined
 from zoo.negatives import Negatives
 from zoo.text import TextEncoder
 
@@ -295,3 +295,10 @@ def test_both_sides_have_one_of_few_lengths(split):
         inputs, _ = batches[number]
         assert inputs["query"].shape[-1] == inputs["candidate"].shape[-1]
         assert inputs["query"].shape[-1] % 4 == 0
+
+
+def test_distinct_texts_and_in_how_many_of_them_an_id_occurs(split):
+    texts = distinct_texts([split, split])
+    # Of both sides once: "a b", "", "a", "b c", "c", "c b" and "c b b", cut to three words.
+    assert sorted(map(tuple, texts)) == [(), (2,), (2, 3), (3, 4), (4,), (4, 3), (4, 3, 3)]
+    assert document_frequency(texts, 6).tolist() == [0, 0, 2, 4, 4, 0]

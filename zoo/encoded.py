@@ -168,3 +168,21 @@ def _joined_ids(first, other):
         flat = flat + len(first.rows) - 1
     offsets = np.concatenate([first.offsets, other.offsets[1:] + len(first.flat)])
     return TokenIds(np.concatenate([first.flat, flat]), offsets, rows)
+
+
+def distinct_texts(splits: list[EncodedSplit]) -> list[np.ndarray]:
+    """The ids of every text of some splits, of either side and each field, equal ones once."""
+    return list(
+        {
+            tokens.tobytes(): tokens
+            for split in splits
+            for side in (split.query_ids, split.candidate_ids)
+            for texts in side.values()
+            for tokens in np.split(texts.flat, texts.offsets[1:-1])
+        }.values()
+    )
+
+
+def document_frequency(texts: list[np.ndarray], vocabulary_size: int) -> np.ndarray:
+    """In how many of the texts each id occurs: ``[vocabulary_size]``."""
+    return np.bincount(np.concatenate([np.unique(tokens) for tokens in texts]), minlength=vocabulary_size)

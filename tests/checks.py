@@ -86,7 +86,7 @@ _REQUIRED = inspect.Parameter.empty
 
 def _parameters(layer_class):
     """Name and default of each argument of `__init__` but self and the keywords of the base class."""
-    if "__init__" not in vars(layer_class):
+    if layer_class.__init__ is keras.layers.Layer.__init__:
         return []
     parameters = inspect.signature(layer_class.__init__).parameters.values()
     return [(p.name, p.default) for p in parameters if p.name != "self" and p.kind is not p.VAR_KEYWORD]

@@ -36,13 +36,11 @@ class Coverage:
         found: words with a vector in at least one file.
         found_in: the same for each file, by its name.
         missing: the words without, in the vocabulary's order.
-        token_share: share of the text's tokens that the found words make up; None where no counts were given.
     """
 
     found: int
     found_in: tuple[tuple[str, int], ...]
     missing: tuple[str, ...]
-    token_share: float | None = None
     _missing_in: tuple[tuple[str, frozenset[str]], ...] = field(default=(), compare=False, repr=False)
 
     def of(self, words: Sequence[str]) -> Coverage:
@@ -60,8 +58,6 @@ class Coverage:
 
     def __str__(self) -> str:
         line = f"{self.found} of {self.found + len(self.missing)} words have a vector ({self.share:.1%})"
-        if self.token_share is not None:
-            line += f", {self.token_share:.1%} of the tokens"
         if len(self.found_in) > 1:
             line += "; " + ", ".join(f"{count} in {name}" for name, count in self.found_in)
         if self.missing:
@@ -85,8 +81,6 @@ def embedding_matrix(
     words: Sequence[str],
     oov_buckets: int,
     seed: int,
-    counts: Mapping[str, int] | None = None,
-    dimension: int | None = None,
     random_range: float = RANDOM_RANGE,
 ) -> tuple[np.ndarray, Coverage]:
     """Builds the embedding matrix of a vocabulary from one or more vector files.
@@ -101,8 +95,6 @@ def embedding_matrix(
         words: the vocabulary.
         oov_buckets: rows between padding and the words, as in `zoo.text.TextEncoder`.
         seed: for the random rows.
-        counts: how often each word occurs, for the share of tokens in the report.
-        dimension: the numbers of a row (of all files together), where it is known beforehand.
         random_range: the drawn numbers lie between this and its negative; 0 gives zeros.
 
     Returns:
@@ -111,7 +103,7 @@ def embedding_matrix(
     Raises:
         DataError: for a line that is no word with finite numbers, or has more or fewer of them than the first
             line; names path and line.
-        ValueError: if there is no path, or E is not ``dimension``.
+        ValueError: if there is no path.
     """
     paths = _as_paths(paths)
     if not paths:
@@ -129,21 +121,12 @@ def embedding_matrix(
         known |= found
     matrix = np.concatenate(parts, axis=1)
     size = matrix.shape[1]
-    if dimension is not None and size != dimension:
-        raise ValueError(
-            f"The vectors must have {dimension} numbers in all; choose other files or another dimension. "
-            f"Received: {size} in {', '.join(map(str, paths))}"
-        )
     for bucket in range(oov_buckets):
         matrix[1 + bucket] = _random_vector(f"{seed}\n{bucket}", size, random_range)  # no word holds a line break
     for index in np.flatnonzero(~known[first:]):
         matrix[first + index] = _random_vector(f"{seed}\n\n{words[index]}", size, random_range)
     missing = tuple(word for word, has_vector in zip(words, known[first:], strict=True) if not has_vector)
-    token_share = None
-    if counts is not None:
-        total = sum(counts.get(word, 0) for word in words)
-        token_share = 1 - sum(counts.get(word, 0) for word in missing) / total if total else 0.0
-    return matrix, Coverage(len(words) - len(missing), tuple(found_in), missing, token_share, tuple(missing_in))
+    return matrix, Coverage(len(words) - len(missing), tuple(found_in), missing, tuple(missing_in))
 
 
 def _read_vectors(path: Path, row_of: Mapping[bytes, int], num_rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -47,14 +47,14 @@ def ctrn(
     """
     query, candidate = parts.pair_inputs()
     query_mask, candidate_mask = token_mask(query), token_mask(candidate)
-    words, (query_places, candidate_places) = parts.word_vectors(
+    words, (query_places, candidate_places) = parts.token_vectors(
         [query, candidate],
         embeddings,
         trainable=trainable_embeddings,
         projection=projection,
-        projection_activation=projection_activation,
-        dropout=word_dropout,
+        activation=projection_activation,
         l2=l2,
+        dropout=word_dropout,
     )
     query_states, candidate_states = CrossTemporalCell(
         filters,

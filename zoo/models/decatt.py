@@ -36,12 +36,14 @@ def decatt(
         scores ``[B, L]``, the log-odds of a match.
     """
     query, candidate = parts.pair_inputs(char_ngrams)
-    words, (query_places, candidate_places), (query_mask, candidate_mask) = parts.token_vectors(
+    query_mask, candidate_mask = (parts.real_tokens(ids, char_ngrams) for ids in (query, candidate))
+    words, (query_places, candidate_places) = parts.token_vectors(
         [query, candidate],
         embeddings,
         char_ngrams=char_ngrams,
         trainable=trainable_embeddings,
         projection=projection,
+        use_bias=False,
     )
     query_vector, candidate_vector, _ = DecomposableAttention(
         units,

@@ -31,7 +31,8 @@ def ffnn(
         scores ``[B, L]``, the log-odds of a match.
     """
     query, candidate = parts.pair_inputs(char_ngrams)
-    words, places, masks = parts.token_vectors(
+    masks = [parts.real_tokens(ids, char_ngrams) for ids in (query, candidate)]
+    words, places = parts.token_vectors(
         [query, candidate], embeddings, char_ngrams=char_ngrams, trainable=trainable_embeddings
     )
     network = keras.layers.Dense(trigram_units, activation="relu", name="trigrams") if trigram_units else None

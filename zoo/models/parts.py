@@ -27,6 +27,11 @@ def pair_inputs(char_ngrams=False):
     )
 
 
+def real_tokens(ids, char_ngrams=False):
+    """True at the tokens of ids ``[..., T]``, or ``[..., T, G]`` with ``char_ngrams``; False at padding."""
+    return token_mask(ids[..., 0] if char_ngrams else ids)
+
+
 def field_inputs(fields):
     """Token ids as in `pair_inputs` of texts with fields: field to query, and field to candidate."""
     if len(fields) == 1:
@@ -45,52 +50,37 @@ def unit_length(x):
     return x * ops.rsqrt(ops.maximum(ops.sum(ops.square(x), axis=-1, keepdims=True), 1e-16))
 
 
-def word_vectors(ids, embeddings, *, trainable, projection, projection_activation, dropout, l2):
-    """Looks up and projects the distinct words of some texts; all texts of one call share both maps.
-
-    Args:
-        ids: list of id tensors, each ``[..., T]``.
-        embeddings: float array ``[V, E]``, row 0 zero.
-        trainable: whether the word vectors are trained; the papers fix theirs.
-        projection: units of the projection, 0 for none.
-        projection_activation: its activation, None for a linear map.
-        dropout: rate on the projected vectors; a word loses the same numbers wherever these texts hold it
-            (Gal and Ghahramani 2016, section 4.2); under JAX, each position by itself.
-        l2: factor of the squared kernel in the loss.
-
-    Returns:
-        The words ``[U, projection]``, and for each id tensor its places in them, ``[..., T]``; the vectors of a
-        text are ``words[places]``.
-    """
-    words, places = DistinctTokens(name="distinct_tokens")(ids)
-    size, width = embeddings.shape
-    words = keras.layers.Embedding(size, width, weights=[embeddings], trainable=trainable, name="embedding")(words)
-    if projection:
-        words = keras.layers.Dense(
-            projection,
-            activation=projection_activation,
-            kernel_regularizer=keras.regularizers.L2(l2),
-            name="projection",
-        )(words)
-    if dropout:
-        words = keras.layers.Dropout(dropout, name="word_dropout")(words)
-    return words, places
-
-
-def token_vectors(ids, embeddings, *, char_ngrams=False, trainable=True, projection=0):
+def token_vectors(
+    ids,
+    embeddings,
+    *,
+    char_ngrams=False,
+    trainable=True,
+    projection=0,
+    activation=None,
+    use_bias=True,
+    l2=0.0,
+    dropout=0.0,
+):
     """Looks up the distinct tokens of some texts, by word or as sums of character n-grams.
+
+    All texts of one call share the table and the projection.
 
     Args:
         ids: list of id tensors, each ``[..., T]``, or ``[..., T, G]`` with ``char_ngrams``.
         embeddings: float array ``[V, E]``, row 0 zero; or the shape alone, for a table drawn from N(0, 0.01^2).
         char_ngrams: whether tokens are rows of n-grams.
         trainable: whether the table is trained; or for words a boolean array ``[V]`` of the rows that are.
-        projection: units of a linear map without bias, 0 for none.
+        projection: units of a dense layer on top, 0 for none.
+        activation, use_bias: of the projection; None for a linear map.
+        l2: factor of the projection's squared kernel in the loss.
+        dropout: rate on the vectors; a word loses the same numbers wherever these texts hold it
+            (Gal and Ghahramani 2016, section 4.2); under JAX, each position by itself.
 
     Returns:
-        The tokens' vectors ``[U, d]``, their places ``[..., T]`` for each id tensor, and the masks of these.
+        The tokens' vectors ``[U, d]``, and for each id tensor its places in them, ``[..., T]``; the vectors of a
+        text are ``vectors[places]``.
     """
-    masks = [token_mask(x[..., 0] if char_ngrams else x) for x in ids]
     tokens, places = DistinctTokens(rows=char_ngrams, name="distinct_tokens")(ids)
     given = isinstance(embeddings, np.ndarray)
     size, width = embeddings.shape if given else embeddings
@@ -114,8 +104,16 @@ def token_vectors(ids, embeddings, *, char_ngrams=False, trainable=True, project
             learns = keras.layers.Embedding(size, 1, weights=[rows], trainable=False, name="learns")(tokens)
             vectors += learns * keras.layers.Embedding(size, width, "zeros", name="learnt")(tokens)
     if projection:
-        vectors = keras.layers.Dense(projection, use_bias=False, name="projection")(vectors)
-    return vectors, places, masks
+        vectors = keras.layers.Dense(
+            projection,
+            activation=activation,
+            use_bias=use_bias,
+            kernel_regularizer=keras.regularizers.L2(l2) if l2 else None,
+            name="projection",
+        )(vectors)
+    if dropout:
+        vectors = keras.layers.Dropout(dropout, name="word_dropout")(vectors)
+    return vectors, places
 
 
 def feedforward_head(x, *, units, dropout, initializer="glorot_uniform"):
@@ -210,7 +208,7 @@ def encoded_apart(
         encode: function of (words ``[U, m]``, places in them ``[n, T]``, mask ``[n, T]``) to vectors ``[n, d]``.
         embeddings: float array ``[V, E]``, row 0 (padding) zero.
         name: the model's name.
-        trainable_embeddings, projection, projection_activation, word_dropout: as in `word_vectors`.
+        trainable_embeddings, projection, projection_activation, word_dropout: see `token_vectors`.
         dense_layers, dense_units, dropout, l2, compare: as in `dense_head`.
         overlap: the four word-overlap features that join the head, see `overlap_features`.
 
@@ -218,14 +216,14 @@ def encoded_apart(
         A model from ``{"query": [B, T], "candidate": [B, L, T]}`` to scores ``[B, L]``, the log-odds of a match.
     """
     text = keras.Input((None,), dtype="int32", name="text")
-    words, (places,) = word_vectors(
+    words, (places,) = token_vectors(
         [text],
         embeddings,
         trainable=trainable_embeddings,
         projection=projection,
-        projection_activation=projection_activation,
-        dropout=word_dropout,
+        activation=projection_activation,
         l2=l2,
+        dropout=word_dropout,
     )
     text_encoder = keras.Model(text, encode(words, places, token_mask(text)), name="text_encoder")
     encoder = ListWise(text_encoder, name="encoder")

@@ -67,15 +67,7 @@ def rcnn(
     read = _reader(reader, units, order, gate, filter_mode, output_gate, penalty, initial_range)
     texts = {field: keras.Input((None,), dtype="int32", name=field) for field in fields}
     read_texts = [texts[field] for field in read_fields or fields]
-    words, places = parts.word_vectors(
-        read_texts,
-        embeddings,
-        trainable=trainable_embeddings,
-        projection=0,
-        projection_activation=None,
-        dropout=dropout,
-        l2=0.0,
-    )
+    words, places = parts.token_vectors(read_texts, embeddings, trainable=trainable_embeddings, dropout=dropout)
     pool = MaskedPooling(pooling, name="pooling")
     vectors = []
     for ids, place in zip(read_texts, places, strict=True):

@@ -138,7 +138,13 @@ def _readme(version, name, run, ops) -> str:
         for signature, (inputs, outputs) in read_signatures(version).items()
     ]
     parity = json.loads((version / "assets.extra" / "parity.json").read_text("utf-8"))
-    meaning = _MEANING[run.settings["task"]].format(threshold=run.threshold)
+    served = {name for _, outputs in read_signatures(version).values() for name in outputs}
+    meaning = "\n".join(
+        [
+            _MEANING[run.settings["task"]].format(threshold=run.threshold),
+            *(f"`{output}`: {what}." for output, what in run.settings.get("outputs", {}).items() if output in served),
+        ]
+    )
     needs = "TensorFlow and tensorflow-text" if ops.other else "TensorFlow"
     return f"""{about.rstrip()}
 

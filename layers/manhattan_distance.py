@@ -14,9 +14,9 @@ class ManhattanDistance(keras.layers.Layer):
         distance = |q - a|_p = (sum_j |q_j - a_j|^p)^(1/p),    similarity = exp(-distance)
 
     Use it on top of one encoder that both texts share: the encoder must then place texts so that this number
-    alone tells how alike they are. Mueller and Thyagarajan 2016 (MaLSTM) take p = 1, and found p = 2 to learn
-    badly (Chopra et al. 2005) and the cosine to be slightly worse; `p="cosine"` is the distance 1 - cos(q, a)
-    and the similarity (1 + cos(q, a)) / 2.
+    alone tells how alike they are. Mueller and Thyagarajan 2016 (MaLSTM) take p = 1: p = 2 can stall where unlike
+    texts are near (Chopra et al. 2005), and they found the cosine slightly worse. `p="cosine"` is the distance
+    1 - cos(q, a) and the similarity (1 + cos(q, a)) / 2.
 
     It computes in float32 under a half-precision policy, where exp(-distance) would soon be 0 with gradient 0,
     unless `dtype` is given. The gradient is 0, and no NaN, where the vectors are equal; a vector of zeros has
@@ -59,10 +59,14 @@ class ManhattanDistance(keras.layers.Layer):
         if self.p == 1:
             distance = ops.sum(difference, axis=-1)
         else:
-            total = ops.sum(difference**self.p, axis=-1)
-            # The root has no slope at 0: there, another number takes its place before the root is drawn.
-            apart = total > 0
-            distance = ops.where(apart, ops.where(apart, total, 1) ** (1 / self.p), 0)
+            # In units of the largest difference, so that no power is too small or too large for float32. Where the
+            # vectors are equal, where the root has no slope, another number takes its place before it is drawn.
+            unit = ops.stop_gradient(ops.max(difference, axis=-1, keepdims=True, initial=0))
+            apart = unit > 0
+            unit = ops.where(apart, unit, 1)
+            total = ops.sum((difference / unit) ** self.p, axis=-1)
+            apart = apart[..., 0]
+            distance = ops.where(apart, unit[..., 0] * ops.where(apart, total, 1) ** (1 / self.p), 0)
         return ops.exp(-distance) if self.similarity else distance
 
     def compute_output_shape(self, query_shape, candidate_shape):

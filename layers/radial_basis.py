@@ -32,7 +32,7 @@ class RadialBasis(keras.layers.Layer):
         `[..., C]`, float32 whatever the policy, unless `dtype` is given.
 
     Raises:
-        ValueError: if a size is not a positive integer, or an array has another shape.
+        ValueError: if a size is not a positive integer, an array has another shape, or gamma is not positive.
 
     Example:
         >>> machine = RadialBasis(num_vectors=2, num_classes=1)
@@ -72,6 +72,8 @@ class RadialBasis(keras.layers.Layer):
             if np.shape(value) != expected:
                 name = name.rstrip("_")
                 raise ValueError(f"`{name}` must have shape {expected}. Received: {name}.shape={np.shape(value)}")
+        if not gamma > 0:
+            raise ValueError(f"`gamma` must be a positive number. Received: gamma={gamma}")
         for name, value in values.items():
             getattr(self, name).assign(np.asarray(value, "float32"))
 

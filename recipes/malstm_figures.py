@@ -1,6 +1,10 @@
 """The pictures of the MaLSTM paper, of a trained model: its examples, single units, themes, nearest sentences."""
 
+import re
+
 import numpy as np
+
+from zoo.figures import literal
 
 TABLE_1 = (  # two sentences, the people's judgement, the paper's
     ("A little girl is looking at a woman in costume.", "A young girl is looking at a woman in costume.", 4.7, 4.8),
@@ -33,8 +37,11 @@ THEMES = {  # Figure 3; the words are ours
     "violence": "gun shooting knife fighting pistol sword silencer weapon rifle",
     "sport": "soccer football basketball tennis baseball bike bicycle skateboard race ball",
 }
-_NEGATIONS = {"no", "not", "nobody", "n't", "isn't", "aren't"}
+_NEGATIONS = {"no", "not", "nobody", "nothing"}
 _QUERIES = ("a woman is slicing potatoes", "two men are playing guitar", "the dog is running through the water")
+
+
+MAX_TOKENS = 64  # of a sentence, here and in the recipe; the longest of SICK has 36
 
 
 def figures(model, encoded):
@@ -53,7 +60,7 @@ def figures(model, encoded):
 
 
 def _encode(model, encoded, texts):
-    ids = encoded.encoder(texts, 50)["ids"]
+    ids = encoded.encoder(texts, MAX_TOKENS)["ids"]
     return np.concatenate([np.asarray(model.get_layer("encoder")(part)) for part in np.split(ids, _cuts(len(texts)))])
 
 
@@ -63,10 +70,14 @@ def _cuts(size, block=1024):
 
 def score(model, encoded, pairs):
     """The model's score of pairs of sentences."""
-    query = np.asarray(encoded.encoder([first for first, *_ in pairs], 50)["ids"])
-    candidate = np.asarray(encoded.encoder([second for _, second, *_ in pairs], 50)["ids"])
+    query = np.asarray(encoded.encoder([first for first, *_ in pairs], MAX_TOKENS)["ids"])
+    candidate = np.asarray(encoded.encoder([second for _, second, *_ in pairs], MAX_TOKENS)["ids"])
     outputs = model({"query": query, "candidate": candidate[:, None]})
     return np.asarray(outputs["score"] if isinstance(outputs, dict) else outputs)[:, 0]
+
+
+def _words(text):
+    return set(re.findall(r"[a-z]+", text.lower()))
 
 
 def _figure(width, height):
@@ -79,6 +90,7 @@ def _as_table(header, rows, widths):
     figure = _figure(11, 0.5 + 0.3 * len(rows))
     axes = figure.subplots()
     axes.axis("off")
+    rows = [[literal(cell) for cell in row] for row in rows]
     table = axes.table(rows, colLabels=header, colWidths=widths, cellLoc="left", loc="center")
     table.auto_set_font_size(False)
     table.set_fontsize(8)
@@ -105,23 +117,23 @@ def _table_3(model, encoded):
 
 def _units(texts, vectors, count=3, shown=12):
     """The unit that tells negation best, and the two of widest spread among the others."""
-    negated = np.array([bool(_NEGATIONS & set(text.lower().replace("n't", " n't").split())) for text in texts])
+    negated = np.array([bool(_NEGATIONS & _words(text)) or "n't" in text.lower() for text in texts])
     spread = vectors.std(axis=0)
     if negated.any() and not negated.all():
         gap = np.abs(vectors[negated].mean(axis=0) - vectors[~negated].mean(axis=0)) / np.maximum(spread, 1e-6)
         first = int(np.argmax(gap))
     else:
         first = int(np.argmax(spread))
-    others = [unit for unit in np.argsort(-spread) if unit != first][: count - 1]
-    figure = _figure(11, 3.2 * count)
-    for axes, unit in zip(figure.subplots(count, 1), [first, *others], strict=True):
+    chosen_units = [first, *(unit for unit in np.argsort(-spread) if unit != first)][:count]
+    figure = _figure(11, 3.2 * len(chosen_units))
+    for axes, unit in zip(figure.subplots(len(chosen_units), 1, squeeze=False)[:, 0], chosen_units, strict=True):
         values = vectors[:, unit]
         order = np.argsort(values)
         chosen = order[np.linspace(0, len(order) - 1, shown).astype(int)]
         axes.hist([values[~negated], values[negated]], bins=60, stacked=True, label=["other", "with a negation"])
         for place, index in enumerate(chosen):
             axes.annotate(
-                texts[index][:70],
+                literal(texts[index][:70]),
                 (values[index], 0),
                 xytext=(1.01, 1 - (place + 0.5) / shown),
                 textcoords="axes fraction",
@@ -137,11 +149,11 @@ def _units(texts, vectors, count=3, shown=12):
 def _themes(texts, vectors):
     from sklearn.decomposition import PCA
 
-    # Whiter than the space is, two units may be all that there are.
+    # Two components need two texts and two units.
     flat = PCA(2).fit_transform(vectors) if min(vectors.shape) > 1 else np.zeros((len(texts), 2))
     figure = _figure(9, 6)
     axes = figure.subplots()
-    words = [set(text.lower().split()) for text in texts]
+    words = [_words(text) for text in texts]
     found = np.zeros(len(texts), bool)
     members = {}
     for theme, keys in THEMES.items():

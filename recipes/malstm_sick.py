@@ -11,15 +11,16 @@ vectors are GoogleNews-vectors-negative300 (word2vec); any will do, and several 
         --embeddings glove.6B.100d.txt --embeddings glove.6B.50d.txt --seeds 5
     ... --ablation       without calibration, pre-training, synonyms: the paper's three
     ... --table          the other encoders and heads
-    ... --model classifier --optimizer adam --units 150 --held-out 0    beyond the paper
+    ... --model classifier --optimizer adam --units 150 --held-out 0    away from the paper
 
 The score that is served is on the scale of the labels. Beside it stand the score before its calibration, and, where
 the data has them, one decision value for each of contradiction, entailment and neutral: the largest is the answer.
 
 Departures from the paper: which 30 % of the training pairs choose the epoch is our draw, and synonyms are of the
 other pairs alone; a word is replaced by a synonym with a chance of one half; a synonym must have a vector near that
-of the word, as in the authors' code; the epoch is chosen by Pearson's correlation; the threshold of clipping, the
-deviation of the first weights, the patience and the kernel of the regression, which it does not give, are ours.
+of the word, as in the authors' code; the epoch is chosen by Pearson's correlation; the entailment's search for C and
+gamma is on 2,000 pairs; the threshold of clipping, the deviation of the first weights, the patience and the kernel of
+the regression, which it does not give, are ours.
 """
 
 import sys
@@ -39,7 +40,7 @@ from zoo.encoded import joined
 from zoo.evaluation import evaluate
 from zoo.models.malstm import finished, malstm, pair_features
 from zoo.recipe import Recipe
-from zoo.splits import SEED, hold_out
+from zoo.splits import normalise
 
 PUBLISHED = {  # Tables 2 and 4; the ablation's differences of the text
     "malstm": {"pearson": 0.8822, "spearman": 0.8345, "mse": 0.2286, "entailment": 0.842},
@@ -56,6 +57,11 @@ MODELS = {  # what stands in the place of encoder and similarity
     "classifier": {"head": "classifier"},
 }
 ABLATION = [{}, {"calibrate": "none"}, {"pretraining": False}, {"synonyms": 0}]
+OUTPUTS = {
+    "uncalibrated": "the score before its calibration",
+    **dict.fromkeys(sick.CLASSES, "decision value: the largest of the three classes' is the answer"),
+    "log_probabilities": "of each whole number of the scale; the score before calibration is their mean",
+}
 _LEFT_OUT = {"calibrate": "calibration", "pretraining": "pretraining", "synonyms": "synonyms"}
 SYNONYMS = 10_022  # Semantic relatedness scoring
 _RATES = {"adadelta": 1.0, "adam": 1e-3}
@@ -136,11 +142,12 @@ def recipe(hp):
         batch_size=hp.Int("batch_size", 16, 256, step=16, default=32),  # not given; as the authors' code
         epochs=epochs,
         patience=patience,
-        max_query_length=32,  # SICK's longest sentence
-        max_candidate_length=32,
+        max_query_length=malstm_figures.MAX_TOKENS,
+        max_candidate_length=malstm_figures.MAX_TOKENS,
         embedding_size=hp.Int("embedding_size", 50, 300, step=50, default=100),  # only without a vector file
         random_range=0.0,  # the authors' code: a word without a vector is zeros
         task="regression",
+        outputs=OUTPUTS,
         fixed=("model", "held_out", "synonyms", "pretraining", "calibrate", "entailment")
         + ("epochs", "pretraining_epochs", "patience", "embedding_size"),
         on_sample={"optimizer": "adam", "learning_rate": 3e-3, "epochs": 8},
@@ -161,11 +168,17 @@ def _finish(model, encoded, *, calibrate, judge):
         split = original if calibrate == "train" else encoded.splits["dev"]
         scores = score_split(model, split)
         curve = calibration.fit(scores, split.labels) if np.ptp(scores) else None
-    judgements = [group.judgements for name in ("train", "dev") for group in encoded.dataset.splits[name]]
-    if judge and all(judgements):
+    judgements = _judgements(encoded.dataset)
+    if judge and judgements:
         features = predict_split(pair_features(model), original)["features"]
-        machine = entailment.fit(features, [judged for (judged,) in judgements], sick.CLASSES)
+        machine = entailment.fit(features, judgements, sick.CLASSES)
     return finished(model, curve, machine, sick.CLASSES)
+
+
+def _judgements(dataset):
+    """The class of each pair of train and dev; none where the data has no classes."""
+    found = [group.judgements for name in ("train", "dev") for group in dataset.splits[name]]
+    return [judged for (judged,) in found] if all(found) else []
 
 
 def _measure(model, encoded):
@@ -185,27 +198,63 @@ def add_data_flags(parser):
     """Flags that name the files."""
     parser.add_argument("--data", type=Path, metavar="DIR", help="SICK, or the STS-Benchmark; without it, a sample")
     parser.add_argument("--pretrain", type=Path, metavar="DIR", help="one or more years of STS, to begin with")
-    parser.add_argument("--wordnet", type=Path, metavar="PATH", help="WordNet, for synonyms: a folder or .tar.gz")
+    parser.add_argument("--wordnet", type=Path, metavar="PATH", help="WordNet, for synonyms: a folder, .zip or .tar.gz")
 
 
 def load(flags, recipe):
     """The data set that the flags name, or None."""
+    _check_use(flags)
     if flags.data is None:
-        if flags.pretrain or flags.wordnet:
-            raise DataError("--data", None, "a folder beside --pretrain and --wordnet", "none")
         return None
     dataset = sts.load(flags.data) if sts.is_benchmark(flags.data) else recipe.load(flags.data)
-    splits, read = dict(dataset.splits), list(dataset.files)
+    _check_judgements(flags, dataset)
+    splits, read, notes = dict(dataset.splits), list(dataset.files), list(dataset.notes)
     if flags.pretrain:
         pairs, more = sts.read_year(flags.pretrain, dataset.scale)
-        splits["pretrain"], splits["pretrain_dev"] = hold_out(pairs, max(1, round(0.3 * len(pairs))), SEED)
+        scored = {_pair(group) for name in dataset.scored_splits for group in dataset.splits[name]}
+        kept = [group for group in pairs if _pair(group) not in scored]
+        splits["pretrain"], splits["pretrain_dev"] = sick.draw(kept, 0.3, flags.pretrain)
         read += more
+        notes.append(f"Pre-training pairs: {len(kept)}; left out, being in dev or test: {len(pairs) - len(kept)}.")
+    else:
+        notes.append("No pre-training: there is no --pretrain.")
     count = flags.synonyms if flags.synonyms is not None else SYNONYMS
     if flags.wordnet and count:
         words = augmentation.words_of(splits["train"])
         synonyms = augmentation.wordnet_synonyms(words, flags.wordnet, tuple(flags.embeddings))
         splits["train_synonyms"] = augmentation.augment(splits["train"], synonyms, count)
-    return replace(dataset, splits=splits, files=tuple(read))
+        notes.append(f"Pairs made with synonyms: {len(splits['train_synonyms'])}, of {len(synonyms)} words.")
+    else:
+        notes.append("No pairs are made with synonyms.")
+    return replace(dataset, splits=splits, files=tuple(read), notes=tuple(notes))
+
+
+def _check_use(flags):
+    """Refuses what would train the same model under other names, or have no effect."""
+    for flag, *needed in (
+        ("ablation", "data", "pretrain", "wordnet"),
+        ("pretrain", "data"),
+        ("wordnet", "data"),
+        ("pretraining_epochs", "pretrain"),
+        ("synonyms", "wordnet"),
+    ):
+        absent = [f"--{name}" for name in needed if not getattr(flags, name)]
+        if getattr(flags, flag) and absent:
+            raise DataError(f"--{flag.replace('_', '-')}", None, f"{' and '.join(absent)} beside it", "none")
+
+
+def _check_judgements(flags, dataset):
+    """Before the training, not after it: each class needs its pairs."""
+    judgements = _judgements(dataset)
+    if judgements and flags.entailment is not False:
+        try:
+            entailment.check(judgements, sick.CLASSES)
+        except ValueError as error:
+            raise DataError(flags.data, None, "pairs of each class, or --no-entailment", error) from None
+
+
+def _pair(group):
+    return frozenset((normalise(group.query), normalise(group.candidates[0])))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from zoo.figures import literal
 from zoo.models.rcnn import openness
 
 NUM_QUESTIONS = 3
@@ -49,7 +50,7 @@ def _words(model, ids, encoder, num_unread):
             words += [known[token - 1 - encoder.oov_buckets] for token in tokens[0][real]] + ["|"]
             heights += [*opened[real], 0.0]
         axes.bar(range(len(words)), heights)
-        axes.set_xticks(range(len(words)), [word.replace("$", r"\$") for word in words], rotation=60)
+        axes.set_xticks(range(len(words)), [literal(word) for word in words], rotation=60)
         axes.set_ylim(0, 1)
     return figure
 

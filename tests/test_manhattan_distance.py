@@ -42,6 +42,13 @@ def test_equals_the_equation(p, queries):
     np.testing.assert_allclose(ManhattanDistance(p)(query, candidate), similarity, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("size", [1e-3, 0.1, 9.0, 1e5])
+def test_high_orders_neither_vanish_nor_overflow(size):
+    x = np.zeros((1, 1, 4), "float32")
+    distance = ManhattanDistance(50, similarity=False)(x, x + np.float32([0, 0, 0.5 * size, size]))
+    np.testing.assert_allclose(distance, [[size]], rtol=1e-5)
+
+
 def test_ends_of_the_similarity():
     layer, x = ManhattanDistance(), np.zeros((1, 1, 4), "float32")
     assert layer(x, x).numpy().item() == 1.0

@@ -11,6 +11,8 @@ import re
 import tarfile
 import tempfile
 import warnings
+import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +23,7 @@ from zoo.data import DataError, Group
 from zoo.embeddings import embedding_matrix
 from zoo.splits import SEED, normalise
 
-_WORD = re.compile(r"[a-z]+")
+_WORD = re.compile(r"(?<![\w'’])[a-z]+(?![\w'’])")  # no part of "résumé" or "don't"
 _PASSES = 10
 _ENDINGS = ("ing", "ed", "s")
 _VOWELS = "aeiou"
@@ -85,13 +87,13 @@ def wordnet_synonyms(
     Args:
         words: lower-case words.
         wordnet: WordNet 3.0 as nltk has it: a folder that holds ``index.noun`` or ``corpora/wordnet``, or a
-            ``.tar.gz`` of such a folder.
+            ``.zip`` or ``.tar.gz`` of such a folder.
         embeddings: word-vector files; with them, a synonym must have a vector whose cosine with that of the word
             is at least ``least_cosine``. Without, only the first meaning of a word is looked at.
         least_cosine: see there.
 
     Raises:
-        DataError: if there is no WordNet.
+        DataError: if there is no whole WordNet.
         ImportError: without nltk.
     """
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
@@ -117,13 +119,17 @@ def _opened(path: Path):
         if path.is_file():
             folder = Path(scratch)
             try:
-                with tarfile.open(path) as archive:
-                    archive.extractall(folder, filter="data")
-            except (tarfile.TarError, OSError, EOFError) as error:
-                raise DataError(path, None, "a whole tar archive", str(error)) from error
+                if zipfile.is_zipfile(path):
+                    with zipfile.ZipFile(path) as archive:
+                        archive.extractall(folder)
+                else:
+                    with tarfile.open(path) as archive:
+                        archive.extractall(folder, filter="data")
+            except (tarfile.TarError, zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
+                raise DataError(path, None, "a whole .zip or .tar.gz archive", error) from error
         index = min(folder.rglob("index.noun"), default=None)
         if index is None:
-            raise DataError(path, None, "WordNet's index.noun in a folder or a .tar.gz", "no such file")
+            raise DataError(path, None, "WordNet's index.noun in a folder, a .zip or a .tar.gz", "no such file")
         # nltk reads below these folders alone, and looks for its other files in corpora/wordnet.
         corpora = Path(scratch, "nltk_data", "corpora")
         corpora.mkdir(parents=True)
@@ -131,19 +137,30 @@ def _opened(path: Path):
         nltk.data.path[:] = [str(corpora.parent), str(index.parent.resolve())]
         try:
             yield WordNetCorpusReader(nltk.data.find("corpora/wordnet"), None)
+        except OSError as error:
+            missing = Path(str(error).rstrip("'")).name
+            raise DataError(path, None, "all files of WordNet 3.0 as nltk has it", f"no {missing}") from error
         finally:
             nltk.data.path[:] = allowed
 
 
 def _forms(net, word: str, all_meanings: bool) -> set[str]:
     """The synonyms of a word, with its ending."""
-    forms = set()
+    forms, ending = set(), _ending(word)
     meanings = net.synsets(word)
+    if ending in ("ing", "ed"):
+        meanings.sort(key=lambda meaning: meaning.pos() != "v")
     for meaning in meanings if all_meanings else meanings[:1]:
         base = net.morphy(word, meaning.pos()) or word
+        if base != word and not ending:
+            continue  # women, ran: no rule makes such a form of another word
         for name in meaning.lemma_names():
-            if name.isalpha() and name.islower() and not word.startswith(name):
-                forms |= _with_ending(name, word.removeprefix(base) if word.startswith(base) else _ending(word))
+            if not (name.isalpha() and name.islower()) or word.startswith(name):
+                continue
+            if base != word:
+                forms |= _with_ending(name, ending)
+            elif _ending(name) == ending or ending == "s":  # not "fight" for "fighting"; "bus" is no plural
+                forms.add(name)
     return forms - {word}
 
 
@@ -163,8 +180,11 @@ def _with_ending(word: str, ending: str) -> set[str]:
         return {word[:-1] + ending}
     if ending == "ed" and word.endswith("y") and word[-2:-1] not in _VOWELS:
         return {word[:-1] + "ied"}
-    doubled = re.search(r"[^aeiou][aeiou][bdgklmnprt]$", word)
-    return {word + word[-1] + ending, word + ending} if doubled else {word + ending}
+    if not re.search(r"[^aeiou][aeiou][bdgklmnprt]$", word):
+        return {word + ending}
+    # A word of one syllable doubles its last letter; of longer ones, stress decides.
+    single = len(re.findall(r"[aeiouy]+", word)) == 1
+    return {word + word[-1] + ending} if single else {word + word[-1] + ending, word + ending}
 
 
 def _near(found: Mapping[str, set[str]], embeddings, least_cosine: float) -> dict[str, set[str]]:

@@ -28,7 +28,8 @@ def fit(
         bandwidths: those to choose from; by default 20 from a hundredth of the range up to the range.
 
     Returns:
-        Lowest score, highest score, and the labels at `POINTS` equally spaced scores between them.
+        Lowest score, highest score, and the labels at `POINTS` equally spaced scores between them. A line that goes
+        beyond the lowest or the highest label at an end is cut there.
 
     Raises:
         ValueError: if the scores are all the same, or not as many as the labels.
@@ -45,7 +46,7 @@ def fit(
     errors = [np.mean(leave_one_out(scores, labels, bandwidth) ** 2) for bandwidth in bandwidths]
     bandwidth = bandwidths[int(np.argmin(errors))]
     grid = np.linspace(low, high, POINTS)
-    return low, high, local_linear(scores, labels, grid, bandwidth)[0]
+    return low, high, np.clip(local_linear(scores, labels, grid, bandwidth)[0], labels.min(), labels.max())
 
 
 def local_linear(scores: np.ndarray, labels: np.ndarray, at: np.ndarray, bandwidth: float):

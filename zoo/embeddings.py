@@ -25,6 +25,7 @@ from zoo.data import DataError
 RANDOM_RANGE = 0.25
 
 _COUNT = re.compile(rb"[0-9]+")
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")  # in any vector of float32, and in no text
 _DECIMAL = re.compile(rb"[-+]?[0-9]*\.[0-9]+(?:[eE][-+]?[0-9]+)?")
 
 
@@ -199,10 +200,7 @@ def _head(file: IO[bytes]) -> tuple[bytes, bytes]:
 
 def _is_binary(header: bytes, more: bytes) -> bool:
     head = header.split()
-    if len(head) != 2 or not all(map(_COUNT.fullmatch, head)):
-        return False
-    _, _, numbers = more.lstrip(b"\n").partition(b" ")
-    return bool(numbers) and not _is_number(numbers.split(b" ")[0])
+    return len(head) == 2 and all(map(_COUNT.fullmatch, head)) and bool(_CONTROL.search(more))
 
 
 def _binary_rows(path: Path, header: bytes) -> Iterator[tuple[int, bytes, np.ndarray]]:

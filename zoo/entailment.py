@@ -17,6 +17,13 @@ _FOLDS = 5
 _SEARCHED = 2000  # pairs that the search is made on; all are taken for the final machine
 
 
+def check(judgements: Sequence[str], classes: Sequence[str]) -> None:
+    """Raises ValueError where there are fewer than three classes, or one has too few rows to be in every fold."""
+    counts = {name: list(judgements).count(name) for name in classes}
+    if len(counts) < 3 or min(counts.values()) < 2 * _FOLDS:
+        raise ValueError(f"At least 3 classes must have {2 * _FOLDS} rows each. Received: {counts}")
+
+
 def fit(features: np.ndarray, judgements: Sequence[str], classes: Sequence[str], seed: int = 0):
     """Fits the machines.
 
@@ -31,18 +38,18 @@ def fit(features: np.ndarray, judgements: Sequence[str], classes: Sequence[str],
         ``sum_s weight_sc exp(-gamma |x - v_s|^2) + intercept_c``.
 
     Raises:
-        ValueError: for a class that too few rows have to be in every fold.
+        ValueError: as `check`.
     """
-    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.svm import SVC
 
     features = np.asarray(features, "float64")
     targets = np.array([classes.index(name) for name in judgements])
-    counts = np.bincount(targets, minlength=len(classes))
-    if counts.min() < 2 * _FOLDS:
-        raise ValueError(f"Each class must have {2 * _FOLDS} rows. Received: {dict(zip(classes, counts, strict=True))}")
-    rows = np.random.default_rng(seed).permutation(len(features))[:_SEARCHED]
+    check(judgements, classes)
+    rows = np.arange(len(features))
+    if len(rows) > _SEARCHED:
+        rows, _ = train_test_split(rows, train_size=_SEARCHED, stratify=targets, random_state=seed)
     scale = 1 / (features.shape[1] * max(features.var(), 1e-12))
     search = GridSearchCV(
         OneVsRestClassifier(SVC(kernel="rbf")),

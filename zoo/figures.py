@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 
+def literal(text: str) -> str:
+    """A text as a picture shows it: matplotlib takes what stands between two dollars for a formula."""
+    return text.replace("$", r"\$")
+
+
 def heat_map(values: np.ndarray, rows: Sequence[str], columns: Sequence[str]):
     """A matrix of weights between 0 and 1 as a picture, with a word beside each row and above each column."""
     from matplotlib.figure import Figure  # slow to import
@@ -14,9 +19,9 @@ def heat_map(values: np.ndarray, rows: Sequence[str], columns: Sequence[str]):
     figure = Figure(figsize=(2 + 0.45 * len(columns), 1.5 + 0.35 * len(rows)), layout="constrained")
     axes = figure.subplots()
     axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    axes.set_xticks(range(len(columns)), columns, rotation=60, ha="left")
+    axes.set_xticks(range(len(columns)), [literal(word) for word in columns], rotation=60, ha="left")
     axes.xaxis.tick_top()
-    axes.set_yticks(range(len(rows)), rows)
+    axes.set_yticks(range(len(rows)), [literal(word) for word in rows])
     return figure
 
 

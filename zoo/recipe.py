@@ -117,6 +117,7 @@ class Recipe:
             of random ones.
         task: ``"binary"``: the score is the log-odds of a match; ``"ranking"``: it orders candidates, and has
             no scale; ``"regression"``: it is a value on the labels' scale.
+        outputs: name to meaning of the outputs that the model has, or may have, beside its score.
         fixed: knobs that a search leaves alone.
         on_sample: values of knobs for the made-up sample, which is smaller than the real data.
     """
@@ -157,5 +158,6 @@ class Recipe:
     random_range: float = RANDOM_RANGE
     own_vectors: bool = False
     task: str = "binary"
+    outputs: dict[str, str] = field(default_factory=dict)
     fixed: tuple[str, ...] = ("model",)
     on_sample: dict = field(default_factory=dict)

@@ -158,6 +158,7 @@ def write(
         "seed": seed,
         "knobs": options.knobs,
         "task": recipe.task,
+        "outputs": recipe.outputs,
         "threshold": threshold,
         "data": {
             "name": dataset.name,

@@ -133,7 +133,6 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
     if recipe.measure and model is not None:
         for split, found in recipe.measure(model, encoded).items():
             metrics[split] |= found
-    figures = recipe.figures(model, encoded) if recipe.figures and model is not None else {}
     run = runs.write(
         folder,
         recipe=recipe,
@@ -149,6 +148,8 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
         history=history,
         record=record,
     )
+    # After the run is safe: a picture that fails costs no training.
+    figures = recipe.figures(model, encoded) if recipe.figures and model is not None else {}
     report.write(run, recipe.published, options.data_lines, figures)
     return run
 

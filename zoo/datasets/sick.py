@@ -67,8 +67,7 @@ def load(folder: str | Path, held_out: float = 0.3, seed: int = SEED) -> Dataset
     train, dev, note = splits["train"], splits["trial"], "Dev is the trial set."
     if held_out:
         together = train + dev
-        count = max(1, round(held_out * len(together)))
-        train, dev = _hold_out(together, count, seed, read[0])
+        train, dev = draw(together, held_out, read[0], seed)
         note = f"Dev, {len(dev)} pairs, was drawn from train and trial (seed {seed}); which ones is our own."
     return Dataset(
         "SICK",
@@ -96,11 +95,16 @@ def write(splits: dict[str, list[Group]], folder: str | Path) -> None:
         files.write_lines(Path(folder) / name, [header, *rows])
 
 
-def _hold_out(groups: list[Group], count: int, seed: int, path: Path) -> tuple[list[Group], list[Group]]:
+def draw(groups: list[Group], share: float, path: Path, seed: int = SEED) -> tuple[list[Group], list[Group]]:
+    """Draws a share of some pairs: the others, and those drawn.
+
+    Raises:
+        DataError: if they have one sentence; it names ``path``.
+    """
     try:
-        return hold_out(groups, count, seed)
+        return hold_out(groups, max(1, round(share * len(groups))), seed)
     except ValueError as error:
-        raise DataError(path, None, "enough sentences to hold some out", str(error)) from error
+        raise DataError(path, None, "enough sentences to hold some out", error) from None
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Group]]:

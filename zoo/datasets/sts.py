@@ -91,9 +91,10 @@ def read_year(folder: str | Path, scale: Sequence[float] = SCALE) -> tuple[list[
 
 def _beside(path: Path, gold: Path) -> Iterator[tuple[int, Sequence[str]]]:
     scores = [score for _, score in files.read_lines(gold)]
+    num_lines = sum(1 for _ in files.read_lines(path))
+    if len(scores) != num_lines:
+        raise DataError(gold, None, f"a score for each of the {num_lines} lines of {path.name}", f"{len(scores)} lines")
     for number, row in _columns(path, 2, "two sentences"):
-        if number > len(scores):
-            raise DataError(gold, None, f"a score for each line of {path.name}", f"{len(scores)} lines")
         yield number, (scores[number - 1], *row)
 
 
@@ -111,4 +112,4 @@ def _groups(path: Path, rows) -> Iterator[Group]:
     for number, (score, query, candidate, *_) in rows:
         if score.strip():
             label = read_score(score, SCALE, path, number)
-            yield Group(f"{path.name.partition('.')[0]}-{number}", (query,), ((candidate,),), (label,))
+            yield Group(f"{path.parent.name}/{path.name}-{number}", (query,), ((candidate,),), (label,))

@@ -47,7 +47,8 @@ def test_the_bandwidth_is_the_one_that_misses_least():
     candidates = np.geomspace(0.01, 1, 20) * (high - low)
     errors = [np.mean(calibration.leave_one_out(SCORES, LABELS, h) ** 2) for h in candidates]
     best = candidates[np.argmin(errors)]
-    np.testing.assert_allclose(curve, calibration.local_linear(SCORES, LABELS, grid, best)[0])
+    line = calibration.local_linear(SCORES, LABELS, grid, best)[0]
+    np.testing.assert_allclose(curve, np.clip(line, LABELS.min(), LABELS.max()))
     assert np.abs(curve - 1 - 4 * grid**2).mean() < 0.1
 
 

@@ -101,7 +101,7 @@ def pretrain(model, encoded, fit, *, noise, build):
 
     With `--from` the model holds them already. Else the noise is made of the training pairs.
     """
-    trained = model
+    trained, told = model, None
     if not fit.options.start:
         corpus = noisy_pairs.Corpus(noisy_pairs.clusters_of_pairs(encoded.dataset.splits["train"]))
         pairs = list(noisy_pairs.groups(corpus, fit.seed, noise["pairs"] or None))
@@ -112,7 +112,7 @@ def pretrain(model, encoded, fit, *, noise, build):
             pairs, encoded.encoder, encoded.dataset.fields, recipe.max_query_length, recipe.max_candidate_length
         )
         trained = build(encoded, dropout=0.0)  # 4.1: dropout is for tuning
-        fit(
+        told = fit(
             trained,
             fit.batches(split, batch_size=noise["batch_size"]),
             loss=recipe.loss,
@@ -125,9 +125,10 @@ def pretrain(model, encoded, fit, *, noise, build):
         trained = build(encoded)
         trained.get_layer("char_ngram_embedding").set_weights(table)
     model.set_weights(trained.get_weights())
+    return told
 
 
-def figures(model, encoded):
+def figures(model, encoded, pretraining):
     """How the first example's questions are aligned, where the model aligns them; see `recipes.decatt_figures`."""
     if not any(layer.name == "decomposable_attention" for layer in model.layers):
         return {}

@@ -44,7 +44,7 @@ _QUERIES = ("a woman is slicing potatoes", "two men are playing guitar", "the do
 MAX_TOKENS = 64  # of a sentence, here and in the recipe; the longest of SICK has 36
 
 
-def figures(model, encoded):
+def figures(model, encoded, pretraining):
     """Title to figure."""
     split = encoded.dataset.scored_splits[-1]
     groups = encoded.dataset.splits[split]

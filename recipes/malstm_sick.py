@@ -107,20 +107,22 @@ def recipe(hp):
         )
 
     def pretrain(built, encoded, fit):
-        if "pretrain" in encoded.splits:
-            split, dataset = encoded.splits["pretrain_dev"], encoded.dataset
-            fit(
-                built,
-                fit.batches(encoded.splits["pretrain"]),
-                loss=loss,
-                optimizer=make_optimizer,
-                output="log_probabilities" if is_classifier else None,
-                epochs=pretraining_epochs,
-                patience=patience,
-                measure=lambda model: evaluate(dataset, "pretrain_dev", split.per_group(score_split(model, split))),
-                metric="pearson",
-                label="pretraining epoch",
-            )
+        if "pretrain" not in encoded.splits:
+            return None
+        split, dataset = encoded.splits["pretrain_dev"], encoded.dataset
+        return fit(
+            built,
+            fit.batches(encoded.splits["pretrain"]),
+            loss=loss,
+            optimizer=make_optimizer,
+            output="log_probabilities" if is_classifier else None,
+            epochs=pretraining_epochs,
+            patience=patience,
+            measure=lambda model: evaluate(dataset, "pretrain_dev", split.per_group(score_split(model, split))),
+            metric="pearson",
+            label="pretraining epoch",
+            survives=True,
+        )
 
     return Recipe(
         name="malstm_sick",

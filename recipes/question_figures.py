@@ -9,27 +9,31 @@ NUM_QUESTIONS = 3
 NUM_POSITIONS = 40  # of a body; few are longer
 
 
-def figures(model, encoded, *, history, num_unread):
+def figures(model, encoded, pretraining, *, num_unread, fields=None):
     """Title to figure, for the report.
 
     Args:
         model: the finished model.
-        encoded: its data set; the questions are those of dev.
-        history: rows of the pre-training's epochs; empty where there was none.
+        encoded: its data set; the words are those of dev's first questions, the positions those of all scored ones.
+        pretraining: rows of its epochs; empty where there was none.
         num_unread: ids up to this one are not read.
+        fields: those that the model reads; all if None.
     """
     found = {}
     if model.name == "rcnn":
-        dev = encoded.splits["dev"].query_ids
+        scored = [
+            {field: ids for field, ids in encoded.splits[name].query_ids.items() if field in (fields or (field,))}
+            for name in encoded.dataset.scored_splits
+        ]
         found["What the gate lets in: 1 - λ of each word, mean over units (Figure 4)"] = _words(
-            model, dev, encoded.encoder, num_unread
+            model, scored[0], encoded.encoder, num_unread
         )
-        found["1 - λ by position, over dev's questions: mean and maximum (Figure 5)"] = _positions(
-            model, dev, num_unread
+        found["1 - λ by position: the largest unit and the mean of the units, over all questions (Figure 5)"] = (
+            _positions(model, scored, num_unread)
         )
-    if history and "dev_perplexity" in history[0]:
+    if pretraining and "dev_perplexity" in pretraining[0]:
         found["Pre-training: perplexity of held-out titles against dev MRR, by epoch (Figure 3)"] = _pretraining(
-            history
+            pretraining
         )
     return found
 
@@ -45,7 +49,7 @@ def _words(model, ids, encoder, num_unread):
         words, heights = [], []
         for texts in ids.values():
             tokens = texts.padded(np.array([number]), min(15, texts.longest))
-            opened = np.asarray(openness(model, tokens, num_unread))[0]
+            opened = np.asarray(openness(model, tokens, num_unread))[0].mean(axis=-1)
             real = tokens[0] > num_unread
             words += [known[token - 1 - encoder.oov_buckets] for token in tokens[0][real]] + ["|"]
             heights += [*opened[real], 0.0]
@@ -55,21 +59,40 @@ def _words(model, ids, encoder, num_unread):
     return figure
 
 
-def _positions(model, ids, num_unread):
+def _positions(model, splits, num_unread):
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3), layout="constrained")
-    for axes, (field, texts) in zip(np.atleast_1d(figure.subplots(1, len(ids))), ids.items(), strict=True):
-        tokens = texts.padded(np.arange(len(texts.offsets) - 1), min(NUM_POSITIONS, texts.longest))
-        opened = np.asarray(openness(model, tokens, num_unread))
-        at = [opened[tokens[:, place] > num_unread, place] for place in range(tokens.shape[1])]
-        places = [place for place, values in enumerate(at) if len(values)]
-        axes.plot([place + 1 for place in places], [at[place].mean() for place in places], label="mean")
-        axes.plot([place + 1 for place in places], [at[place].max() for place in places], label="maximum")
+    for axes, field in zip(np.atleast_1d(figure.subplots(1, len(splits[0]))), splits[0], strict=True):
+        by_position = openness_by_position(model, [ids[field] for ids in splits], num_unread)
+        for name, values in by_position.items():
+            axes.plot(range(1, len(values) + 1), values, label=name)
         axes.set(title=field, xlabel="position", ylim=(0, 1))
         axes.legend()
         axes.grid(alpha=0.3)
     return figure
+
+
+def openness_by_position(model, texts, num_unread):
+    """The largest of the units' ``1 - l_t`` and their mean, each averaged over the questions that have a word there.
+
+    Args:
+        model: an ``rcnn``.
+        texts: `zoo.encoded.TokenIds` of one field, of one or more splits.
+        num_unread: as in the model.
+
+    Returns:
+        ``maximum`` and ``mean``, arrays ``[positions]``; NaN where no question has a word.
+    """
+    length = min(NUM_POSITIONS, max(ids.longest for ids in texts))
+    tokens = np.concatenate([ids.padded(np.arange(len(ids.offsets) - 1), length) for ids in texts])
+    opened = np.asarray(openness(model, tokens, num_unread))
+    read = tokens > num_unread
+    count = np.where(read.any(axis=0), read.sum(axis=0), np.nan)
+    return {
+        name: np.where(read, values, 0).sum(axis=0) / count
+        for name, values in (("maximum", opened.max(axis=-1)), ("mean", opened.mean(axis=-1)))
+    }
 
 
 def _pretraining(history):

@@ -113,6 +113,7 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
         else partial(optimizers.Adagrad, learning_rate, initial_accumulator_value=accumulator),
         augment=augment,
         pretrain=partial(pretrain, noise=noise, build=build) if pretrain and by_noise else None,
+        continues=bool(pretrain) and by_noise,
         batch_size=hp.Int("batch_size", 16, 512, step=16, default=64),  # 4.1
         epochs=hp.Int("epochs", 1, 100, default=15),  # not given; ours
         patience=hp.Int("patience", 1, 20, default=3),  # not given; ours

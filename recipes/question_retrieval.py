@@ -1,9 +1,11 @@
 """What the recipes of the RCNN paper share: its system, the encoders of its Table 3, its two objectives."""
 
 import dataclasses
+import re
 from functools import partial
 
 import numpy as np
+from scipy.stats import rankdata
 
 from recipes import question_figures
 from zoo import losses, optimizers
@@ -15,6 +17,8 @@ from zoo.models.title_decoder import title_decoder
 from zoo.negatives import Negatives
 from zoo.pretraining import TitleBatches, perplexity, target_numbers
 from zoo.recipe import Recipe
+
+_WORD = re.compile(r"\w\w+")  # of scikit-learn's TfidfVectorizer
 
 OOV_BUCKETS = 1  # unknown words are not read, so one id does for all
 
@@ -67,17 +71,20 @@ def knobs(hp, *, scorers, **changes):
         "penalty": hp.Float("penalty", 1e-7, 1e-3, sampling="log", default=1e-5),  # released code, --l2_reg
     }
     pretraining = {
-        "epochs": hp.Int("pretrain_epochs", 1, 100, default=default["pretrain_epochs"]),
+        "epochs": hp.Int("pretrain_epochs", 0, 100, default=default["pretrain_epochs"]),
         "patience": hp.Int("pretrain_patience", 1, 30, default=8),  # released code
         "batch_size": hp.Int("pretrain_batch_size", 16, 512, step=16, default=default["pretrain_batch_size"]),
         "max_words": hp.Int("title_words", 100, 200_000, default=100_000),  # released code: all with a vector
         "num_sampled": hp.Int("sampled_words", 0, 20_000, default=0),  # the paper sums over all words
     }
+    epochs = hp.Int("epochs", 0, 100, default=default["epochs"])
     title_only = hp.Boolean("title_only", default=False)  # Table 5
     search_rank = hp.Boolean("search_rank", default=False)  # not in the paper
     row = model
     if model in READERS:
-        row += "_pretrained" * pretrain + f"_{network['pooling']}" * (network["pooling"] != usual_pooling)
+        # A pre-training alone is no row of the paper's.
+        row += ("_pretrained" if epochs else "_pretraining") * pretrain
+        row += f"_{network['pooling']}" * (network["pooling"] != usual_pooling)
         row += "_title" * title_only + "_search" * search_rank
     return {
         "model": model,
@@ -95,7 +102,7 @@ def knobs(hp, *, scorers, **changes):
         ),
         "learning_rate": hp.Float("learning_rate", 1e-4, 1e-2, sampling="log", default=1e-3),  # section 6
         "batch_size": hp.Int("batch_size", 4, 512, default=default["batch_size"]),
-        "epochs": hp.Int("epochs", 0, 100, default=default["epochs"]),
+        "epochs": epochs,
         "patience": hp.Int("patience", 1, 30, default=default["patience"]),
         "max_length": hp.Int("max_length", 20, 200, default=default["max_length"]),
         "embedding_size": hp.Int("embedding_size", 50, 300, step=50, default=200),  # only without a vector file
@@ -165,10 +172,11 @@ def question_retrieval(
         )
 
     optimizer = partial(optimizers.Adam, learning_rate)
-    history = []
-    if pretraining:  # footnote 7: learning rate and dropout as in fine-tuning
-        settings = {"dropout": network["dropout"], "optimizer": optimizer, "history": history}
-        recipe["pretrain"] = TitlePretraining(**settings, **pretraining)
+    if pretraining:
+        recipe["continues"] = True
+        if pretraining["epochs"]:  # none: it starts from an earlier run's pre-training
+            # Footnote 7: learning rate and dropout as in fine-tuning.
+            recipe["pretrain"] = TitlePretraining(dropout=network["dropout"], optimizer=optimizer, **pretraining)
     whole_lists = list_size is not None and negatives.source == "list" and negatives.count >= list_size - 1
     pairs_of_list = list_size if whole_lists else 1 + negatives.count
     return Recipe(
@@ -180,7 +188,7 @@ def question_retrieval(
         list_size=pairs_of_list,
         batch_size=batch_size * pairs_of_list,  # a `Recipe` counts pairs, the paper queries
         rescore=with_search_rank if search_rank else None,
-        figures=partial(question_figures.figures, history=history, num_unread=OOV_BUCKETS),
+        figures=partial(question_figures.figures, num_unread=OOV_BUCKETS, fields=("title",) if title_only else None),
         **recipe,
     )
 
@@ -197,7 +205,6 @@ class TitlePretraining:
         num_sampled: words that the softmax is sampled from, 0 for all.
         dropout: as in the model.
         optimizer: function without arguments that makes it.
-        history: where the rows of its epochs are left.
     """
 
     epochs: int
@@ -207,7 +214,6 @@ class TitlePretraining:
     num_sampled: int
     dropout: float
     optimizer: object
-    history: list
 
     def __call__(self, model, encoded, fit):
         raw, dev = encoded.splits["pretrain"], encoded.splits["dev"]
@@ -225,15 +231,15 @@ class TitlePretraining:
         def batches(split, **settings):
             return TitleBatches(split, numbers, OOV_BUCKETS, self.batch_size, **settings)
 
-        heldout = batches(encoded.splits["heldout"], fields=("body",)) if "heldout" in encoded.splits else None
+        heldout = batches(encoded.splits["heldout"], fields=("body",)) if "heldout" in encoded.splits else ()
         titles_of_dev = without_bodies(dev)
 
         def measure(_):
             scores = dev.per_group(score_split(model, titles_of_dev))
-            told = {"perplexity": perplexity(decoder, heldout)} if heldout else {}
+            told = {"perplexity": perplexity(decoder, heldout)} if len(heldout) else {}
             return evaluate(encoded.dataset, "dev", scores) | told
 
-        self.history[:], _ = fit(
+        return fit(
             decoder,
             batches(raw, shuffle_seed=fit.seed),
             loss=lambda: losses.total,
@@ -243,6 +249,7 @@ class TitlePretraining:
             measure=measure,
             metric="mrr",
             label="pre-training",
+            survives=True,
         )
 
 
@@ -257,15 +264,15 @@ def without_bodies(split):
 
 
 def with_search_rank(dataset, scores):
-    """Scores with a share of the search engine's; the share is the one that is best on dev, so dev's are rosy.
+    """Scores to which ``weight / rank`` by the search engine is added; the weight is the best on dev: dev's are rosy.
 
     Returns:
-        Split to scores, and the share for the run's record.
+        Split to scores, and for the run's record the weight, and that the model itself is served without it.
     """
 
     def mixed(split, weight):
         return [
-            own + weight * np.array(group.search_scores)
+            own + weight / rankdata(-np.array(group.search_scores), method="min")
             for own, group in zip(scores[split], dataset.splits[split], strict=True)
         ]
 
@@ -273,15 +280,24 @@ def with_search_rank(dataset, scores):
     weights = np.linspace(0, 3, 31)
     on_dev = [evaluate(dataset, "dev", mixed("dev", weight))[metric] for weight in weights]
     weight = float(weights[int(np.argmax(on_dev))])
-    return {split: mixed(split, weight) for split in scores}, {"search_rank_weight": weight}
+    sentence = (
+        f"In the figures {weight:.1f} / the search engine's rank is added to the score; the score that is served is of "
+        "the texts alone."
+    )
+    return {split: mixed(split, weight) for split in scores}, {"search_rank_weight": weight, "rescored": sentence}
 
 
 def inverse_document_frequency(encoded):
     """``ln((1 + N) / (1 + df)) + 1`` of every id, each field of a distinct training text being a document.
 
-    The weighting of the released code; what no training text holds weighs as much as what one holds.
+    As in the released code: what is no word of two characters or more, or is in no document, weighs a quarter of
+    the mean.
     """
     splits = [encoded.splits[name] for name in encoded.dataset.training_splits]
     documents = [tokens for tokens in distinct_texts(splits) if len(tokens)]
     frequency = document_frequency(documents, encoded.encoder.vocabulary_size)
-    return np.log((1 + len(documents)) / (1 + np.maximum(frequency, 1))) + 1
+    idf = np.log((1 + len(documents)) / (1 + frequency)) + 1
+    counted = np.zeros(len(idf), bool)
+    counted[-len(encoded.encoder.words) :] = [bool(_WORD.fullmatch(word)) for word in encoded.encoder.words]
+    counted &= frequency > 0
+    return np.where(counted, idf, idf[counted].mean() / 4 if counted.any() else 1.0)

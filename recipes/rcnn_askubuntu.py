@@ -6,11 +6,15 @@ Vectors: vectors_pruned.200.txt.gz, from the same place.
     python -m recipes.rcnn_askubuntu                                  a made-up sample
     python -m recipes.rcnn_askubuntu --data DIR --embeddings vectors_pruned.200.txt.gz --pretrain --seeds 5
     python -m recipes.rcnn_askubuntu --data DIR --embeddings vectors_pruned.200.txt.gz --table (or --table4, --table5)
-    python -m recipes.rcnn_askubuntu --data DIR --embeddings vectors_pruned.200.txt.gz --from RUN    a pre-trained one
+    python -m recipes.rcnn_askubuntu --data DIR --embeddings vectors_pruned.200.txt.gz --pretrain --epochs 0
+    python -m recipes.rcnn_askubuntu --data DIR --embeddings vectors_pruned.200.txt.gz --pretrain --pretrain-epochs 0 \\
+        --from RUN                                                    the run of the line before
     python -m recipes.rcnn_askubuntu --data DIR --model bm25          dev.txt and test.txt suffice
 
 Departures from the paper: dropout takes the same numbers of a word wherever it stands in a batch; idf is counted on
-the training texts, each distinct one once; dev and test questions are left out of the corpus to pre-train on.
+the training texts, each distinct one once; dev and test questions are left out of the corpus to pre-train on; a text
+is cut before its unknown words are passed over, not after; the penalty has the norms of the kernels, those of one
+input side by side, and none of biases; TF-IDF is of single words.
 """
 
 import sys
@@ -40,16 +44,16 @@ PUBLISHED = {  # test; Table 2, then what Tables 4 and 5 have beyond it
     "rcnn_title": {"mrr": 0.707, "map": 0.582, "p@1": 0.566},
 }
 TABLES = {
-    "table": [{"model": model} for model in ("cnn", "lstm", "gru", "rcnn")]
+    "table": [{"model": model, "pretrain": False} for model in ("cnn", "lstm", "gru", "rcnn")]
     + [{"model": model, "pretrain": True} for model in ("lstm", "gru", "rcnn")],
     "table4": [
-        {"model": "cnn", "pooling": "max"},
+        {"model": "cnn", "pretrain": False, "pooling": "max"},
         {"model": "lstm", "pretrain": True, "pooling": "last"},
         {"model": "gru", "pretrain": True, "pooling": "mean"},
         {"model": "rcnn", "pretrain": True, "pooling": "mean"},
     ],
     "table5": [
-        {"model": "rcnn", "pooling": pooling, "title_only": title_only}
+        {"model": "rcnn", "pretrain": False, "pooling": pooling, "title_only": title_only}
         for pooling in ("mean", "last")
         for title_only in (True, False)
     ],

@@ -182,6 +182,18 @@ def test_what_is_relevant_in_another_group_or_spelling_is_no_negative(source):
     assert seen == {(4,), (4, 4)}
 
 
+@pytest.mark.parametrize("source", ["list", "corpus"])
+def test_a_query_is_no_negative_of_its_own(source):
+    encoder = TextEncoder(["a", "b", "c"], "word", oov_buckets=1)
+    groups = [
+        Group("1", ("a",), (("b",), ("A",), ("c",)), (1.0, 0.0, 0.0)),
+        Group("2", ("b",), (("a",), ("b",), ("c",)), (1.0, 0.0, 0.0)),
+    ]
+    split = encode_split(groups, encoder, ("text",), 8, 8)
+    batches = Batches(split, 2, negatives=Negatives(2, source), shuffle_seed=1)
+    assert all(others == {(4,)} for _, _, others in drawn_lists(batches))
+
+
 def test_no_text_is_twice_in_a_list():
     encoder = TextEncoder(["a"], "word", oov_buckets=1)
     groups = [Group("1", ("a",), tuple(("a " * n,) for n in range(1, 6)), (1.0, 0.0, 0.0, 0.0, 0.0))]

@@ -53,6 +53,13 @@ def save_dump(folder):
             "<div class='x'><p>This question already has an answer here:</p><ul><li>title</li></ul></div>mine",
             "mine",
         ),
+        ("<div><div>This has an answer. already has answers here:</div> <ul><li>title</li></ul></div>mine", "mine"),
+        ("<p>It already has an answer here:</p><p>mine</p>", "mine"),
+        ("<div><blockquote>Possible Duplicate: title</blockquote><p>mine</p></div>", "mine"),
+        (
+            "<blockquote>possible duplicate entry in sources.list</blockquote>",
+            "possible duplicate entry in sources.list",
+        ),
         ("is this a possible duplicate of mine ?", "is this a possible duplicate of mine ?"),
         ("", ""),
     ],
@@ -62,7 +69,7 @@ def test_plain_text(body, text):
 
 
 def test_titles_lose_their_mark(tmp_path):
-    path = save(tmp_path, "Posts.xml", row(Id=7, PostTypeId=1, Title="  what  is it [duplicate]", Body="x"))
+    path = save(tmp_path, "Posts.xml", row(Id=7, PostTypeId=1, Title="  what  is it [duplicate] [closed]", Body="x"))
     assert stack_exchange.read_questions(path) == {"7": ("what is it", "x")}
 
 
@@ -96,6 +103,26 @@ def test_convert(tmp_path, capsys):
     assert not asked & {group.query for group in dataset.splits["pretrain"]}
 
 
+def test_what_was_posted_again_is_one_question_and_no_list_of_train_holds_what_dev_and_test_ask(tmp_path):
+    save_dump(tmp_path / "dump")
+    rows = [
+        row(Id=i, PostTypeId=1, Title=f"chain{i % 60}", Body="<p>the same</p>")  # each stands there twice
+        for i in range(1, 121)
+    ]
+    rows += [row(Id=i, PostTypeId=1, Title=f"other{i}", Body="") for i in range(121, 161)]
+    save(tmp_path / "dump", "Posts.xml", *rows)
+    links = [row(Id=i, PostId=i, RelatedPostId=i + 1, LinkTypeId=3) for i in range(1, 120)]
+    save(tmp_path / "dump", "PostLinks.xml", *links)
+    stack_exchange.convert(tmp_path / "dump", tmp_path / "out")
+    dataset = ask_ubuntu.load(tmp_path / "out")
+    asked = {group.query for split in ("dev", "test") for group in dataset.splits[split]}
+    assert 6 < len(asked) <= 12  # without those whose similar ones are all asked, too
+    for group in dataset.splits["train"]:
+        assert not asked & {group.query, *group.candidates} and sum(group.labels) >= 1
+    corpus = [group.query for group in dataset.splits["pretrain"]]
+    assert len(set(corpus)) == len(corpus) and not asked & set(corpus)
+
+
 @pytest.mark.parametrize(
     "name, rows, line, expected, received",
     [
@@ -119,6 +146,9 @@ def test_entities_and_missing_files(tmp_path, capsys):
     path = tmp_path / "Posts.xml"
     path.write_text('<!DOCTYPE rows [<!ENTITY a "b">]>\n<rows/>')
     with refused(path, 1, "no entity declarations", received="'a'"):
+        stack_exchange.read_questions(path)
+    path.write_text('<?xml version="1.0" encoding="shift_jis"?>\n<rows/>')
+    with refused(path, 1, "XML in an encoding such as UTF-8", received="multi-byte encodings are not supported"):
         stack_exchange.read_questions(path)
     (path.parent / "Posts.xml.gz").write_bytes(b"\x1f\x8b\x08\x00")
     path.unlink()

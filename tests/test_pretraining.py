@@ -140,6 +140,26 @@ def test_perplexity_is_that_of_a_uniform_guess_before_training():
     np.testing.assert_allclose(perplexity(decoder, batches), 5, rtol=1e-5)
 
 
+def test_perplexity_is_of_words_not_of_titles():
+    """Two titles of unequal length, told by a decoder that does not find all words alike."""
+    batches = TitleBatches(split(), numbers(), UNREAD, batch_size=1, fields=("body",))
+    decoder = title_decoder(make("rcnn"), num_words=5, num_unread=UNREAD, dropout=0, initial_range=0.5)
+    decoder.get_layer("softmax").kernel.assign(np.random.default_rng(4).normal(size=(5, 8)))
+    inputs = [batches[number][0] for number in range(len(batches))]
+    told = [np.asarray(decoder(each))[each["target"] > 0] for each in inputs]
+    assert len({len(each) for each in told}) > 1 and np.ptp(np.concatenate(told)) > 0.01
+    assert perplexity(decoder, batches) == pytest.approx(np.exp(np.concatenate(told).mean()), rel=1e-5)
+    nothing = EncodedSplit(
+        **{side: {"title": texts([1]), "body": texts([9])} for side in ("query_ids", "candidate_ids")},
+        query_of_group=np.array([0]),
+        candidate_of_pair=np.zeros(0, int),
+        labels=np.zeros(0),
+        group_offsets=np.array([0, 0]),
+    )
+    with pytest.raises(ValueError, match="Received: none"):
+        perplexity(decoder, TitleBatches(nothing, numbers(), UNREAD, batch_size=1))
+
+
 def test_a_convolution_has_no_state_to_start_from():
     with pytest.raises(ValueError, match="Received: Conv1D"):
         title_decoder(make("cnn"), num_words=5)

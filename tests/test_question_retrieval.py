@@ -1,13 +1,22 @@
 """What the RCNN recipes share: pre-training as a run of its own, the search engine's order, titles alone."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from recipes import question_retrieval, rcnn_askubuntu, rcnn_semeval
+from recipes import question_figures, question_retrieval, rcnn_askubuntu, rcnn_semeval
 from tests.data_checks import real_data
+from tests.test_models_rcnn import UNREAD, make
+from tests.test_pretraining import texts
 from tests.test_recipes import tiny
 from zoo import command_line, runs, tuning
+from zoo.data import Dataset, Group
+from zoo.encoded import encode_split
 from zoo.evaluation import evaluate
+from zoo.metrics import Convention
+from zoo.models.rcnn import openness
+from zoo.text import TextEncoder
 
 
 def test_pre_training_alone_and_then_from_its_run(tmp_path, capsys):
@@ -21,12 +30,18 @@ def test_pre_training_alone_and_then_from_its_run(tmp_path, capsys):
 
     first, printed = run("--epochs=0")
     assert "pre-training 1/1" in printed and "dev_perplexity" in printed and "epoch 1" not in printed
-    assert first.settings["model"] == "rcnn_pretrained" and first.metrics["training"]["best_epoch"] == 0
+    assert first.settings["model"] == "rcnn_pretraining" and first.metrics["training"]["best_epoch"] == 0
     assert "perplexity" in (first.folder / "report.html").read_text("utf-8")
-    second, printed = run("--no-pretrain", "--search-rank", "--from", str(first.folder))
+    assert "dev_perplexity" in (first.folder / "pretraining.csv").read_text("utf-8")
+    second, printed = run("--pretrain-epochs=0", "--search-rank", "--from", str(first.folder))
     assert "pre-training 1/" not in printed and "weights taken over; new: none" in printed
     assert second.text_encoder.words == first.text_encoder.words
-    assert second.settings["model"] == "rcnn_search" and 0 <= second.metrics["training"]["search_rank_weight"] <= 3
+    assert second.settings["model"] == "rcnn_pretrained_search"
+    weight = second.metrics["training"]["search_rank_weight"]
+    card = (second.folder / "README.md").read_text("utf-8")
+    assert 0 <= weight <= 3 and f"In the figures {weight:.1f} / the search engine's rank is added" in card
+    third, _ = run("--no-pretrain", "--from", str(first.folder))
+    assert third.settings["model"] == "rcnn_from_run"
 
 
 def test_search_rank_weight_is_the_best_on_dev():
@@ -35,6 +50,47 @@ def test_search_rank_weight_is_the_best_on_dev():
     scores, found = question_retrieval.with_search_rank(dataset, zeros)
     assert found["search_rank_weight"] > 0
     assert round(evaluate(dataset, "test", scores["test"])["map"], 4) == 0.7475  # nothing but the engine's order
+
+
+def test_search_rank_is_weighed_between_nothing_and_all():
+    """The text tells the first two apart, the engine's order the others: only some weights in between tell both."""
+    convention = Convention(ties="pessimistic", without_positive="zero", cutoff=10)
+    groups = [
+        Group("1", ("q",), (("a",), ("b",)), (1.0, 0.0), search_scores=(3.0, 50.0)),  # 0.4 better, ranks 2 and 1
+        Group("2", ("q",), (("a",), ("b",)), (1.0, 0.0), search_scores=(50.0, 3.0)),  # 0.2 worse, ranks 1 and 2
+    ]
+    dataset = Dataset("d", {"train": groups, "dev": groups}, convention, ("map",))
+    own = [np.array([0.4, 0.0]), np.array([0.0, 0.2])]
+    scores, found = question_retrieval.with_search_rank(dataset, {"dev": own})
+    assert 0.4 < found["search_rank_weight"] < 0.8
+    assert evaluate(dataset, "dev", scores["dev"])["map"] == 1.0
+
+
+def test_idf_of_what_is_no_word_is_a_quarter_of_the_mean():
+    encoder = TextEncoder(["cat", "dog", "?", "x", "unseen"], "word", oov_buckets=1)
+    groups = [Group("1", ("cat ?",), (("cat dog x",), ("cat",)), (1.0, 0.0))]
+    splits = {"train": encode_split(groups, encoder, ("text",), 8, 8)}
+    dataset = Dataset("d", {"train": groups, "dev": groups}, Convention(), ("map",))
+    encoded = SimpleNamespace(encoder=encoder, splits=splits, dataset=dataset)
+    cat, dog = np.log(4 / 4) + 1, np.log(4 / 2) + 1
+    expected = [*[(cat + dog) / 8] * 2, cat, dog, *[(cat + dog) / 8] * 3]
+    np.testing.assert_allclose(question_retrieval.inverse_document_frequency(encoded), expected)
+
+
+def test_openness_by_position_is_averaged_over_the_questions_that_have_it():
+    model = make("rcnn")
+    first, second = texts([5, 6, 7], [8, 1]), texts([9])
+    found = question_figures.openness_by_position(model, [first, second], UNREAD)
+    opened = np.asarray(openness(model, np.array([[5, 6, 7], [8, 1, 0], [9, 0, 0]]), UNREAD))
+    np.testing.assert_allclose(found["maximum"], [opened[:, 0].max(-1).mean(), *opened[0, 1:].max(-1)], rtol=1e-5)
+    np.testing.assert_allclose(found["mean"], [opened[:, 0].mean(), *opened[0, 1:].mean(-1)], rtol=1e-5)
+    assert (found["maximum"] > found["mean"]).all()
+
+
+def test_an_epoch_or_a_pretraining_there_must_be(tmp_path, capsys):
+    flags = ["--epochs=0", "--no-pretrain", "--runs", str(tmp_path)]
+    assert command_line.main(rcnn_semeval.recipe, rcnn_semeval.__doc__, arguments=flags) == 1
+    assert "A run needs an epoch or a pre-training. Received: epochs=0, model='rcnn'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("module", [rcnn_askubuntu, rcnn_semeval])

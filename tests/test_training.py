@@ -301,7 +301,7 @@ def with_doubled_score(model, encoded):
     return keras.Model(model.input, {"score": score, "pair": keras.ops.stack([score, -score], axis=-1)})
 
 
-def picture(model, encoded):
+def picture(model, encoded, pretraining):
     figure = Figure()
     figure.text(0.5, 0.5, f"{len(encoded.dataset.splits['dev'])} queries of dev")
     return {"A picture of one's own": figure}
@@ -368,6 +368,7 @@ def test_a_run_that_goes_on_keeps_the_encoder_of_the_other(run, tmp_path):
     scores = loaded.score([(row["query"],) for row in rows], [(row["candidate"],) for row in rows])
     np.testing.assert_allclose(scores, [float(row["score"]) for row in rows], atol=1e-4)
     assert "1 training words are unknown to the run started from" in again.settings["embeddings"]["coverage"]
+    assert again.settings["model"] == f"{RECIPE.model}_from_run"
 
 
 def fit_in_pretraining(stop_at, error, **arguments):
@@ -383,7 +384,7 @@ def fit_in_pretraining(stop_at, error, **arguments):
     def pretrain(model, encoded, fit):
         batches = fit.batches(encoded.splits["train"])
         settings = {"loss": RECIPE.loss, "optimizer": RECIPE.optimizer, "epochs": 3, "measure": measure}
-        fit(model, batches, label="pretraining", **settings | arguments)
+        return fit(model, batches, label="pretraining", **settings | arguments)
 
     return dataclasses.replace(RECIPE, pretrain=pretrain)
 
@@ -393,6 +394,17 @@ def test_an_interrupted_pretraining_leaves_no_run(tmp_path, metric):
     with pytest.raises(KeyboardInterrupt):
         train(fit_in_pretraining(2, KeyboardInterrupt(), metric=metric), tmp_path, DATASET, quiet()[0])
     assert not (tmp_path / "recipe.json").exists()
+
+
+def test_an_interrupted_pretraining_that_survives_is_the_run(tmp_path):
+    recipe = fit_in_pretraining(3, KeyboardInterrupt(), metric="loss", survives=True)
+    run = train(recipe, tmp_path, DATASET, quiet()[0])
+    told = run.metrics["training"]
+    assert told["interrupted"] and told["pretraining_best_epoch"] == 2 and told["best_epoch"] == 0
+    rows = list(csv.DictReader((tmp_path / "pretraining.csv").open()))
+    assert [float(row["dev_loss"]) for row in rows] == [1, 0.5]
+    assert (tmp_path / "history.csv").read_text() == ""
+    assert runs.load(tmp_path).model.weights
 
 
 def test_a_pretraining_that_diverges_says_where(tmp_path):

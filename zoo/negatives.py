@@ -16,7 +16,8 @@ class Negatives:
     Args:
         count: how many are drawn per positive.
         source: ``"list"``, the query's own candidates that are not relevant (fewer where it has fewer); or
-            ``"corpus"``, all candidates of the split but the query's relevant ones. No text twice in a list.
+            ``"corpus"``, all candidates of the split but the query's relevant ones and its own text. No text twice
+            in a list.
 
     Raises:
         ValueError: for a count below 1 or another source.
@@ -43,20 +44,27 @@ def draw(split: EncodedSplit, negatives: Negatives, random: np.random.Generator)
     """
     positive = np.flatnonzero(split.labels > 0)
     group = split.group_of_pair[positive]
-    query_key = _first_alike(split.query_ids)[split.query_of_group]  # of a group
-    candidate_key = _first_alike(split.candidate_ids)
-    num_texts = split.num_candidates
-    # A query and a text as one number.
-    relevant = np.unique(query_key[group] * num_texts + candidate_key[split.candidate_of_pair[positive]])
+    query_key, candidate_key = _first_alike(split.query_ids, split.candidate_ids)
+    query_key = query_key[split.query_of_group]  # of a group
+    # A query and a text as one number; a query is relevant to itself.
+    base = 1 + max(query_key.max(), candidate_key.max())
+    relevant = np.unique(
+        np.concatenate(
+            [
+                query_key[group] * base + candidate_key[split.candidate_of_pair[positive]],
+                query_key * base + query_key,
+            ]
+        )
+    )
 
     def is_relevant(query, candidate):
-        return np.isin(query * num_texts + candidate_key[candidate], relevant)
+        return np.isin(query * base + candidate_key[candidate], relevant)
 
     if negatives.source == "list":
         others = ~is_relevant(query_key[split.group_of_pair], split.candidate_of_pair)
         drawn = _draw_from_list(split, negatives.count, group, others, random)
     else:
-        drawn = _draw_from_corpus(num_texts, negatives.count, query_key[group], is_relevant, random)
+        drawn = _draw_from_corpus(split.num_candidates, negatives.count, query_key[group], is_relevant, random)
     keep = (drawn >= 0).any(axis=1)  # without a negative there is nothing to learn
     if not keep.any():
         raise ValueError(
@@ -69,12 +77,15 @@ def draw(split: EncodedSplit, negatives: Negatives, random: np.random.Generator)
     return split.query_of_group[group][keep], candidate, labels
 
 
-def _first_alike(fields):
-    """For each text, the number of the first text that has the same ids."""
+def _first_alike(*sides):
+    """For each text of each side, the number of the first text of any that has the same ids."""
     first: dict[tuple, int] = {}
-    texts = [np.split(ids.flat, ids.offsets[1:-1]) for ids in fields.values()]
-    keys = [tuple(part.tobytes() for part in parts) for parts in zip(*texts, strict=True)]
-    return np.array([first.setdefault(key, number) for number, key in enumerate(keys)], "int64")
+    found = []
+    for fields in sides:
+        texts = [np.split(ids.flat, ids.offsets[1:-1]) for ids in fields.values()]
+        keys = [tuple(part.tobytes() for part in parts) for parts in zip(*texts, strict=True)]
+        found.append(np.array([first.setdefault(key, len(first)) for key in keys], "int64"))
+    return found
 
 
 def _draw_from_list(split, count, group, others, random):

@@ -103,13 +103,19 @@ class TitleBatches(keras.utils.PyDataset):
 
 
 def perplexity(model: keras.Model, batches: TitleBatches) -> float:
-    """``exp`` of the mean of minus the log-probability of a target word, the title's end included."""
+    """``exp`` of the mean of minus the log-probability of a target word, the title's end included; at most e^50.
+
+    Raises:
+        ValueError: if there is no title.
+    """
+    if not len(batches):
+        raise ValueError("A perplexity needs titles. Received: none")
     total = count = 0.0
     for number in range(len(batches)):
         inputs, target = batches[number]
         total += float(np.sum(model.predict_on_batch(inputs)))
         count += float(np.sum(target > 0))
-    return float(np.exp(min(total / max(count, 1.0), 50.0)))
+    return float(np.exp(min(total / count, 50.0)))
 
 
 def _titles(titles: TokenIds, num_unread: int) -> TokenIds:

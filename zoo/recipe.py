@@ -86,16 +86,18 @@ class Recipe:
         train_on: the splits that are trained on, as one; those of them that the data has.
         augment: function of the training groups to those that are learnt from: some of them, or more.
         pretrain: function of (model, encoded data set, `zoo.fitting.Fit`) that trains the model, or parts of it, on
-            something else first.
+            something else first; it returns what that fit returns, or None.
+        continues: whether the model is meant to start from an earlier run; the row of another one that does is
+            named apart, with ``_from_run``.
         finish: function of (trained model, encoded data set) to the model that is scored, saved and exported,
             for instance with a calibration fitted on the training pairs.
         measure: function of (finished model, encoded data set) to split to further metrics, beside those of the
             score.
         rescore: function of (data set, split to scores of each group) to the scores that are measured and what the
-            run records of it: adds what is known of candidates beside their texts, such as a search engine's
-            order. The saved model scores texts alone.
-        figures: function of (finished model, encoded data set) to the model's own pictures, title to
-            `matplotlib` figure, for the report.
+            run records of it, ``rescored`` being a sentence for the model card: adds what is known of candidates
+            beside their texts, such as a search engine's order. The saved model scores texts alone.
+        figures: function of (finished model, encoded data set, rows of the pre-training's epochs) to the model's own
+            pictures, title to `matplotlib` figure, for the report.
         published: the paper's table: row to metric to value, as fractions; or one such table for each test split,
             by its name.
         batch_size: pairs of a training step.
@@ -135,11 +137,12 @@ class Recipe:
     compiled: bool = False
     train_on: tuple[str, ...] = ("train",)
     augment: Callable[[list[Group]], list[Group]] | None = None
-    pretrain: Callable[..., None] | None = None
+    pretrain: Callable[..., tuple[list[dict], dict] | None] | None = None
+    continues: bool = False
     finish: Callable[[keras.Model, EncodedDataset], keras.Model] | None = None
     measure: Callable[[keras.Model, EncodedDataset], dict[str, dict[str, float]]] | None = None
     rescore: Callable[[Dataset, dict], tuple[dict, dict]] | None = None
-    figures: Callable[[keras.Model, EncodedDataset], dict] | None = None
+    figures: Callable[..., dict] | None = None
     published: dict[str, dict] = field(default_factory=dict)
     batch_size: int = 64
     list_size: int = 1

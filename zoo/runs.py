@@ -1,7 +1,8 @@
 """The folder that a recipe leaves behind: written once, read by evaluation, export and reports.
 
 ``recipe.json`` (every knob, seed, versions, fingerprints of the data), ``vocabulary.txt``, ``model.keras``,
-``history.csv``, ``metrics.json``, ``predictions.tsv``, ``tensorboard/``, ``report.html``, ``README.md``.
+``history.csv`` (and ``pretraining.csv``), ``metrics.json``, ``predictions.tsv``, ``tensorboard/``, ``report.html``,
+``README.md``.
 """
 
 from __future__ import annotations
@@ -140,7 +141,21 @@ def link_latest(folder: Path, root: Path) -> None:
 
 
 def write(
-    folder, *, recipe, dataset, options, seed, encoder, coverage, model, metrics, scores, threshold, history, record
+    folder,
+    *,
+    recipe,
+    dataset,
+    options,
+    seed,
+    encoder,
+    coverage,
+    model,
+    metrics,
+    scores,
+    threshold,
+    pretraining,
+    history,
+    record,
 ) -> Run:
     """Writes what a run is loaded from; ``recipe.json`` comes last, so that a folder with it can be loaded."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -148,6 +163,8 @@ def write(
         write_vocabulary(folder / "vocabulary.txt", encoder.words)
         model.save(folder / "model.keras")
         _write_rows(folder / "history.csv", history, ",")
+        if pretraining:
+            _write_rows(folder / "pretraining.csv", pretraining, ",")
     _write_rows(folder / "predictions.tsv", _predictions(dataset, scores), "\t")
     convention = {name: getattr(dataset.convention, name) for name in ("ties", "without_positive", "cutoff")}
     _write_json(folder / "metrics.json", metrics | {"convention": convention, "training": record})

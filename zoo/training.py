@@ -97,10 +97,15 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
 
     Raises:
         RuntimeError: if the scores are no numbers after the first epoch.
+        ValueError: if there is nothing to train: no epoch, and no pre-training.
     """
+    if recipe.build and not recipe.epochs and not recipe.pretrain:
+        raise ValueError(f"A run needs an epoch or a pre-training. Received: epochs=0, model={recipe.model!r}")
     started = time.monotonic()
     record = {"dev_metric": dataset.metrics[0], "interrupted": False, "diverged": False}
-    history, encoded, model = [], None, None
+    pretraining, history, encoded, model = [], [], None, None
+    if options.start and not recipe.continues:
+        recipe = dataclasses.replace(recipe, model=f"{recipe.model}_from_run")
     if recipe.build is None:
         recipe.scorer.fit(dataset.splits["train"])
     else:
@@ -110,7 +115,7 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
         learnt_from = dataclasses.replace(dataset, splits=dataset.splits | {"train": learnt})
         encoded = encode_dataset(recipe, learnt_from, options, seed)
         options.say(f"word vectors: {encoded.coverage}")
-        model, history = _fit(recipe, folder, encoded, options, seed, record)
+        model, pretraining, history = _fit(recipe, folder, encoded, options, seed, record)
         record["trainable_parameters"] = int(sum(np.prod(w.shape) for w in model.trainable_weights))
     record["train_seconds"] = round(time.monotonic() - started, 1)
 
@@ -145,17 +150,18 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
         metrics=metrics,
         scores=scores,
         threshold=threshold,
+        pretraining=pretraining,
         history=history,
         record=record,
     )
     # After the run is safe: a picture that fails costs no training.
-    figures = recipe.figures(model, encoded) if recipe.figures and model is not None else {}
+    figures = recipe.figures(model, encoded, pretraining) if recipe.figures and model is not None else {}
     report.write(run, recipe.published, options.data_lines, figures)
     return run
 
 
 def _fit(recipe, folder, encoded, options, seed, record):
-    """Builds, pre-trains, fits and finishes; returns the finished model and the history of its epochs."""
+    """Builds, pre-trains, fits and finishes; returns the finished model and a row of each epoch of the two."""
     dataset = encoded.dataset
     metric = dataset.metrics[0]
     fit = Fit(recipe, folder, options, seed)
@@ -163,8 +169,11 @@ def _fit(recipe, folder, encoded, options, seed, record):
         model = recipe.build(encoded)
         if options.start:
             options.say(copy_weights(options.start.model, model))
+    pretraining = []
     if recipe.pretrain:
-        recipe.pretrain(model, encoded, fit)
+        pretraining, found = recipe.pretrain(model, encoded, fit) or ([], {})
+        record |= {f"pretraining_{name}": value for name, value in found.items()}
+        record["interrupted"] = found.get("interrupted", False)
 
     def measure_dev(model):
         scores = score_split(model, encoded.splits["dev"])
@@ -175,7 +184,7 @@ def _fit(recipe, folder, encoded, options, seed, record):
 
     history = []
     record |= {"best_epoch": 0, "seconds_per_epoch": 0.0}
-    if recipe.epochs:  # none: the run is a pre-training alone, to start others from
+    if recipe.epochs and not record["interrupted"]:  # else the run is a pre-training alone, to start others from
         history, found = fit(
             model,
             fit.batches(joined([encoded.splits[name] for name in recipe.train_on if name in encoded.splits])),
@@ -191,4 +200,4 @@ def _fit(recipe, folder, encoded, options, seed, record):
         record |= found
     if recipe.finish:
         model = recipe.finish(model, encoded)
-    return model, history
+    return model, pretraining, history

@@ -47,8 +47,13 @@ class XmlFile:
         try:
             with files.open_bytes(self.path) as file:
                 self._parser.ParseFile(file)
+        except DataError:
+            raise
         except expat.ExpatError as fault:
             raise DataError(self.path, fault.lineno, "well-formed XML in its stated encoding", str(fault)) from fault
+        except (ValueError, LookupError) as fault:  # an encoding that expat has not
+            line = self._parser.CurrentLineNumber
+            raise DataError(self.path, line, "XML in an encoding such as UTF-8", str(fault)) from fault
         except (OSError, EOFError, zlib.error) as fault:
             raise DataError(self.path, None, "a whole gzip stream", str(fault)) from fault
 

@@ -16,8 +16,9 @@ Files, plain or ``.gz``, fields separated by tabs, ids within a field by spaces:
 | held out       | heldout.txt          | id, of a question that pre-training is measured on; may be absent | 1,989   |
 
 Training groups hold the similar and the random questions. The split ``pretrain`` is the corpus: every question
-with those that were marked as similar to it, but the held-out ones and the questions that dev and test ask,
-which stay unseen (the paper's corpus holds them too). ``heldout`` has no candidates.
+with those that were marked as similar to it, but the held-out ones and the questions that dev and test ask, nor a
+text like theirs (the paper's corpus holds them too). ``heldout`` has no candidates. What train lists is taken as it
+is, even a question of dev or test.
 """
 
 from __future__ import annotations
@@ -205,7 +206,7 @@ def _raw_splits(path: Path | None, texts: _Texts, splits: dict[str, list[Group]]
     hidden = {texts.by_id[name] for name in unseen if name in texts}
     corpus = []
     for name, text in texts.by_id.items():
-        if name not in unseen:
+        if name not in unseen and text not in hidden:
             marked = tuple(other for other in similar.get(name, ()) if other not in hidden)
             corpus.append(Group(name, text, marked, (1.0,) * len(marked)))
     found = {"pretrain": corpus}

@@ -19,9 +19,10 @@ Files, plain or ``.gz``, in the folder or in the distribution's own subfolders; 
 Train is every part that is there, at least one. The CSV joins the subjects of both questions; a new question's
 subject is what its rows begin with alike.
 
-The split ``pretrain`` holds the subject and body of every question of the forum that is there: those of train,
+The split ``pretrain`` holds the subject and body of every question of the forum that is there: those of train, with
+their relevant ones,
 of ``train_part1_recovered.derived.jsonl``, and of the 2015 files (see `zoo.datasets.qatar_living`), but no question
-of dev or test, neither new nor found: letters and digits are compared, and threads of 2015 that come back in
+of dev or test, neither new nor found: ASCII letters and digits are compared, and threads of 2015 that come back in
 2016's test are known by name. ``heldout`` is drawn from it.
 """
 
@@ -29,6 +30,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,16 +77,24 @@ def load(folder: str | Path) -> Dataset:
     parts = {part: list(_read(path)) for part, path in paths.items() if path}
     train = [group for part in ("train part 1", "train part 2") for group in parts.get(part, ())]
     held_out = {
-        letters(" ".join(text))
+        _key(text)
         for part in ("dev", "test")
         for group in parts.get(part, ())
         for text in (group.query, *group.candidates)
     }
     texts = [text for group in train for text in (group.query, *group.candidates)]
     texts += [text for part, path in raw_paths.items() if path for text in _read_raw(path, part)]
-    distinct = {letters(" ".join(text)): text for text in reversed(texts)}
+    distinct = {_key(text): text for text in reversed(texts)}
+    similar = {
+        _key(group.query): tuple(
+            text
+            for text, label in zip(group.candidates, group.labels, strict=True)
+            if label > 0 and _key(text) not in held_out
+        )
+        for group in train
+    }
     raw = [
-        Group(f"P{number}", text, (), ())
+        Group(f"P{number}", text, similar.get(key, ()), (1.0,) * len(similar.get(key, ())))
         for number, (key, text) in enumerate(distinct.items(), start=1)
         if key and key not in held_out
     ]
@@ -155,6 +165,12 @@ def _read(path: Path) -> Iterator[Group]:
         )
 
 
+def _key(text: Text) -> str:
+    """What two copies of a question have in common: its ASCII letters and digits, for the files spell others apart."""
+    joined = " ".join(text)
+    return re.sub("[^a-z0-9]", "", joined.casefold()) or letters(joined)
+
+
 def _read_raw(path: Path, part: str) -> Iterator[Text]:
     """The questions of a file that is only read for its texts."""
     if ".jsonl" not in path.name:
@@ -209,6 +225,7 @@ class _Reader:
             self._text = {}
         elif tag == "Thread":
             self._thread = attributes.get("THREAD_SEQUENCE", "")
+            self._text = {tag: text for tag, text in self._text.items() if tag.startswith("OrgQ")}
         elif tag == "RelQuestion":
             self._attributes = attributes
         elif tag in ("OrgQSubject", "OrgQBody", "RelQSubject", "RelQBody"):
@@ -240,6 +257,25 @@ class _Reader:
         return _Row(self._query_id, self._question("OrgQ"), found, _LABELS[label], int(rank))
 
 
+def _repaired(text: str) -> str:
+    """The CSV's texts went from UTF-8 through Windows-1252 and Mac Roman to Latin-1, some twice through the first.
+
+    What cannot be read back becomes a space.
+    """
+
+    def repair(match):
+        try:
+            found = match[0].encode("latin-1").decode("mac_roman").encode("cp1252").decode("utf-8")
+        except UnicodeError:
+            return " "
+        try:
+            return found.encode("cp1252").decode("utf-8")
+        except UnicodeError:
+            return found
+
+    return re.sub(r"[^\x00-\x7f]+", repair, text)
+
+
 def _read_table(path: Path) -> Iterator[Group]:
     """The CSV: rows of one new question follow each other, and have its body in common."""
     reader = csv.reader(line for _, line in files.read_lines(path, keep_ends=True))
@@ -248,6 +284,7 @@ def _read_table(path: Path) -> Iterator[Group]:
         raise DataError(path, 1, f"the header {','.join(_COLUMNS)}", header)
     lists: list[list[list[str]]] = []
     for row in reader:
+        row = [_repaired(column) for column in row]
         if len(row) != len(_COLUMNS):
             raise DataError(path, reader.line_num, f"{len(_COLUMNS)} columns", row)
         if row[3] not in _LABELS:

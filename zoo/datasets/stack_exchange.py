@@ -5,7 +5,7 @@
 
 Where to get it: https://archive.org/details/stackexchange, one archive per site. Licence: CC BY-SA.
 
-Files of the dump, plain or ``.gz``, read as a stream, so that they may be larger than memory:
+Files of the dump, plain or ``.gz``, read as a stream: the questions must fit into memory, the answers need not.
 
 | file          | what is read of a ``<row>``                                                          |
 |---------------|--------------------------------------------------------------------------------------|
@@ -39,12 +39,16 @@ NUM_CANDIDATES = 20  # as Lucene found for AskUbuntu
 NUM_RANDOM = 100  # as train_random.txt has them
 
 _QUESTION, _DUPLICATE = "1", "3"
-_BANNER = re.compile(
-    r"<(blockquote|div|aside)\b[^>]*>(?:(?!</\1>).)*?(?:possible duplicate|already has (?:an answer|answers)[^<]*here)"
-    r".*?</\1>",
-    re.IGNORECASE | re.DOTALL,
-)
-_MARK = re.compile(r"\s*\[(?:duplicate|closed|on hold|migrated)\]\s*$", re.IGNORECASE)
+_SAYS = r"(?:possible duplicates?(?:</\w+>)?\s*:|already has (?:an answer|answers)[^<]*here)"
+_BANNERS = [
+    re.compile(banner, re.IGNORECASE | re.DOTALL)
+    for banner in (
+        rf"<(blockquote|aside)\b[^>]*>(?:(?!</\1>).)*?{_SAYS}.*?</\1>",
+        # The innermost block, and the list of the other questions below it.
+        rf"<(div|p)\b[^>]*>(?:(?!<(?:div|p)\b|</\1>).)*?{_SAYS}.*?</\1>(?:\s*<ul\b.*?</ul>)?",
+    )
+]
+_MARK = re.compile(r"(?:\s*\[(?:duplicate|closed|on hold|migrated)\])+\s*$", re.IGNORECASE)
 _BLOCKS = {"p", "br", "div", "li", "ul", "ol", "pre", "blockquote", "h1", "h2", "h3", "hr", "td", "tr"}
 
 
@@ -95,7 +99,9 @@ def read_duplicates(path: str | Path) -> dict[str, list[str]]:
 def plain_text(body: str) -> str:
     """A body without its markup and without the banner of a duplicate, on one line."""
     reader = _TextReader()
-    reader.feed(_BANNER.sub(" ", body))
+    for banner in _BANNERS:
+        body = banner.sub(" ", body)
+    reader.feed(body)
     reader.close()
     return files.one_line("".join(reader.parts))
 
@@ -121,24 +127,39 @@ def convert(dump: str | Path, folder: str | Path, num_judged: int = 200, num_hel
         if paths[name] is None:
             raise files.missing(dump, [name])
     texts = read_questions(paths["Posts.xml"])
-    marked = []
+    first: dict[Text, str] = {}
+    for name, text in texts.items():
+        first.setdefault(text, name)  # a question that was posted again is the same question
+    similar: dict[str, dict[Text, None]] = {}
     for name, others in read_duplicates(paths["PostLinks.xml"]).items():
-        similar = tuple(texts[other] for other in others if other in texts)
-        if name in texts and similar:
-            marked.append(Group(name, texts[name], similar, (1.0,) * len(similar)))
+        if name in texts:
+            of_question = similar.setdefault(first[texts[name]], {})
+            of_question.update((texts[other], None) for other in others if other in texts)
+            of_question.pop(texts[name], None)
+    marked = [_marked(name, texts[name], others) for name, others in similar.items() if others]
     if len(marked) < 20:
         raise DataError(paths["PostLinks.xml"], None, "at least 20 questions marked as duplicates", len(marked))
     count = min(num_judged, len(marked) // 10)
     train, dev = splits.hold_out(marked, count, splits.SEED)
     train, test = splits.hold_out(train, count, splits.SEED + 1)
-    asked = {group.id for group in (*dev, *test)}
-    archive = {name: text for name, text in texts.items() if name not in asked}
+    # What dev and test ask is in no list, or training would see it.
+    asked = {group.query for group in (*dev, *test)}
+    train, dev, test = (
+        [
+            _marked(group.id, group.query, others)
+            for group in groups
+            if (others := [text for text in group.candidates if text not in asked])
+        ]
+        for groups in (train, dev, test)
+    )
+    archive = {name: text for text, name in first.items() if text not in asked}
+    everything = list(archive.values())
     rest = [Group(name, text, (), ()) for name, text in archive.items()]
     in_train = {group.id for group in train}
     unmarked = [group for group in rest if group.id not in in_train]
     _, heldout = splits.hold_out(unmarked, max(1, min(num_heldout, len(unmarked) // 10)), splits.SEED)
     parts = {
-        "train": [_with_random(group, list(archive.values())) for group in train],
+        "train": [_with_random(group, everything) for group in train],
         "dev": _with_found(dev, archive),
         "test": _with_found(test, archive),
         "heldout": heldout,
@@ -146,6 +167,10 @@ def convert(dump: str | Path, folder: str | Path, num_judged: int = 200, num_hel
     }
     ask_ubuntu.write(parts, folder)
     return {name: len(groups) for name, groups in parts.items()}
+
+
+def _marked(name: str, query: Text, similar) -> Group:
+    return Group(name, query, tuple(similar), (1.0,) * len(similar))
 
 
 def _with_random(group: Group, archive: list[Text]) -> Group:

@@ -47,10 +47,11 @@ def rcnn(
         gate, filter_mode, output_gate: of `GatedConv`.
         pooling: ``"last"``, ``"mean"`` or ``"max"``.
         idf: float array ``[V]`` that the word vectors are multiplied with, or None.
-        num_unread: ids up to this one are left out of a text, as the paper's code leaves out unknown words.
+        num_unread: ids up to this one are not read: a recurrence goes past them, in a window of ``cnn`` they are
+            zeros. The paper's code takes unknown words out of a text beforehand.
         trainable_embeddings: the paper fixes them.
         dropout: rate on the word vectors and on the question's vector. Unlike the paper's, a word loses the same
-            numbers wherever it stands in the batch, see `parts.word_vectors`.
+            numbers wherever it stands in the batch, see `parts.token_vectors`.
         penalty: factor of the norm of each kernel in the loss.
         initial_range: weights and biases begin in U(-initial_range, initial_range).
 
@@ -86,7 +87,7 @@ def rcnn(
 
 
 def openness(model, ids, num_unread=0):
-    """How much of each word the reader of a model takes in: ``1 - l_t`` of `GatedConv`, the mean over its units.
+    """How much of each word every unit of a model's reader takes in: ``1 - l_t`` of `GatedConv`.
 
     Args:
         model: an ``rcnn``.
@@ -94,11 +95,11 @@ def openness(model, ids, num_unread=0):
         num_unread: as in the model.
 
     Returns:
-        ``[n, T]``, 1 where nothing is read.
+        ``[n, T, d]``, with one unit for a scalar gate; 1 where nothing is read.
     """
     text_encoder = model.get_layer("encoder").layer
     vectors = text_encoder.get_layer("embedding")(ids)
-    return 1 - ops.mean(text_encoder.get_layer("reader").decay(vectors, mask=ids > num_unread), axis=-1)
+    return 1 - text_encoder.get_layer("reader").decay(vectors, mask=ids > num_unread)
 
 
 def _reader(reader, units, order, gate, filter_mode, output_gate, penalty, initial_range):

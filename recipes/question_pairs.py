@@ -35,6 +35,9 @@ ON_SAMPLE = {
 }
 
 
+_OF_ADAGRAD = ("learning_rate", "accumulator")
+
+
 def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=None, **recipe):
     """A recipe of the paper.
 
@@ -124,7 +127,7 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
         oov_buckets=(0 if vocabulary else rows) if by_char else 100,  # 100 as Parikh et al.
         takes_embeddings=siamese or model.endswith("glove"),
         embedding_size=size,
-        on_sample=ON_SAMPLE,
+        on_sample={name: value for name, value in ON_SAMPLE.items() if not (siamese and name in _OF_ADAGRAD)},
         fixed=("model", "epochs", "patience", "noisy_pairs", "noisy_epochs", "noisy_batch_size"),
         **recipe,
     )

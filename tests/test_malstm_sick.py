@@ -13,7 +13,7 @@ import recipes.malstm_sick as module
 from export.saved_model import export
 from recipes import malstm_figures
 from tests.data_checks import real_data
-from zoo import augmentation, calibration, runs, samples, tuning
+from zoo import augmentation, calibration, command_line, runs, samples, tuning
 from zoo.data import DataError
 from zoo.datasets import sick
 from zoo.recipe import Options
@@ -205,3 +205,9 @@ def test_synonyms_of_the_real_data(tmp_path):
     assert "train_synonyms" not in dataset.scored_splits
     origins = {group.id for group in dataset.splits["train"]}
     assert {group.id.rsplit("-", 1)[0] for group in dataset.splits["train_synonyms"]} <= origins
+
+
+@pytest.mark.parametrize("optimizer, rate", [("adam", 1e-3), ("adadelta", 1.0)])
+def test_an_optimizer_has_its_own_rate_on_the_sample_too(optimizer, rate):
+    settled = command_line._settled(module.recipe, {"optimizer": optimizer}, sample=True)
+    assert settled["epochs"] == 16 and float(recipe(**settled).optimizer().learning_rate) == pytest.approx(rate)

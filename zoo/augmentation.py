@@ -25,12 +25,13 @@ from zoo.splits import SEED, normalise
 
 _WORD = re.compile(r"(?<![\w'’])[a-z]+(?![\w'’])")  # no part of "résumé" or "don't"
 _PASSES = 10
+_USUAL = 0.1  # share of a word's uses that make a meaning a usual one
 _ENDINGS = ("ing", "ed", "s")
 _VOWELS = "aeiou"
 
 
 def augment(
-    groups: list[Group], synonyms: Mapping[str, tuple[str, ...]], count: int, share: float = 0.5, seed: int = SEED
+    groups: list[Group], synonyms: Mapping[str, tuple[str, ...]], count: int, share: float = 0.25, seed: int = SEED
 ) -> list[Group]:
     """New pairs, each made of one of the pairs given.
 
@@ -89,7 +90,7 @@ def wordnet_synonyms(
         wordnet: WordNet 3.0 as nltk has it: a folder that holds ``index.noun`` or ``corpora/wordnet``, or a
             ``.zip`` or ``.tar.gz`` of such a folder.
         embeddings: word-vector files; with them, a synonym must have a vector whose cosine with that of the word
-            is at least ``least_cosine``. Without, only the first meaning of a word is looked at.
+            is at least ``least_cosine``.
         least_cosine: see there.
 
     Raises:
@@ -100,7 +101,7 @@ def wordnet_synonyms(
 
     words = [word for word in words if word not in ENGLISH_STOP_WORDS and len(word) > 2]
     with _opened(Path(wordnet)) as net:
-        found = {word: _forms(net, word, all_meanings=bool(embeddings)) for word in words}
+        found = {word: _forms(net, word) for word in words}
     if embeddings:
         found = _near(found, embeddings, least_cosine)
     return {word: tuple(sorted(others)) for word, others in found.items() if others}
@@ -144,14 +145,10 @@ def _opened(path: Path):
             nltk.data.path[:] = allowed
 
 
-def _forms(net, word: str, all_meanings: bool) -> set[str]:
+def _forms(net, word: str) -> set[str]:
     """The synonyms of a word, with its ending."""
     forms, ending = set(), _ending(word)
-    meanings = net.synsets(word)
-    if ending in ("ing", "ed"):
-        meanings.sort(key=lambda meaning: meaning.pos() != "v")
-    for meaning in meanings if all_meanings else meanings[:1]:
-        base = net.morphy(word, meaning.pos()) or word
+    for base, meaning in _usual_meanings(net, word):
         if base != word and not ending:
             continue  # women, ran: no rule makes such a form of another word
         for name in meaning.lemma_names():
@@ -162,6 +159,15 @@ def _forms(net, word: str, all_meanings: bool) -> set[str]:
             elif _ending(name) == ending or ending == "s":  # not "fight" for "fighting"; "bus" is no plural
                 forms.add(name)
     return forms - {word}
+
+
+def _usual_meanings(net, word: str) -> list:
+    """Base form and meaning of a word, of the meanings that are not rare among its uses in WordNet's own texts."""
+    found = [(net.morphy(word, meaning.pos()) or word, meaning) for meaning in net.synsets(word)]
+    uses = [sum(lemma.count() for lemma in meaning.lemmas() if lemma.name() == base) for base, meaning in found]
+    if not any(uses):
+        return found[:1]
+    return [one for one, count in zip(found, uses, strict=True) if count >= _USUAL * sum(uses)]
 
 
 def _ending(word: str) -> str:

@@ -181,8 +181,6 @@ def _run(recipe, space, values, rows, flags, load):
     sample = dataset is None
     if sample:
         print(SAMPLE)
-        values = chosen.on_sample | values
-        chosen = recipe(tuning.hyperparameters(**values))
         dataset = chosen.load(_written_sample(chosen, flags.runs / "samples"))
     print(f"data: {dataset.name}")
     report = data_report.report(dataset)
@@ -204,11 +202,16 @@ def _run(recipe, space, values, rows, flags, load):
     if flags.tune:
         if sample:
             print(f"set for the sample, and so not searched: {chosen.on_sample}")
-        _tune(recipe, dataset, flags, options, values)
+        _tune(recipe, dataset, flags, options, _settled(recipe, values, sample))
     else:
         _train_rows(recipe, _models(space), dataset, flags, options, rows or [{}], values)
     if sample:
         print(SAMPLE)
+
+
+def _settled(recipe, values, sample):
+    """The knobs of a row: those that are set, and on the sample those that its model has for it."""
+    return (recipe(tuning.hyperparameters(**values)).on_sample if sample else {}) | values
 
 
 def _written_sample(recipe, root):
@@ -261,6 +264,7 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
     if any(map(is_trained, rows)):
         scorers = [row for row in (values | {"model": model} for model in models) if not is_trained(row)]
         rows = [*scorers, *rows]
+    rows = [_settled(recipe, row, options.sample) for row in rows]
     for row in [row for place, row in enumerate(rows) if row not in rows[:place]]:
         hp = tuning.hyperparameters(**row)
         chosen = recipe(hp)

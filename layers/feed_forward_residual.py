@@ -74,6 +74,8 @@ class FeedForwardResidual(keras.layers.Layer):
         outputs = states + self.drop(self.outer(self.inner(seen)), training=training)
         if self.normalize:
             outputs = self.normalization(outputs)
+        if states_mask is None:  # of one tensor alone, Keras hands its mask to an argument called `mask`
+            states_mask = getattr(states, "_keras_mask", None)
         if states_mask is None:
             return outputs
         return ops.where(ops.expand_dims(states_mask, -1), outputs, ops.zeros_like(outputs))

@@ -38,13 +38,22 @@ def main(arguments=None):
 
 
 def curves(runs):
-    """Name of a curve to number of training pairs to the dev accuracy of each seed's newest run."""
+    """Name of a curve to number of training pairs to the dev accuracy of each seed's newest run.
+
+    The runs of a curve have the knobs of its newest one, and start from where that starts.
+    """
+
+    def setting(run):
+        knobs = {name: value for name, value in run.settings["knobs"].items() if name != "train_pairs"}
+        return knobs, run.settings.get("start")
+
     found = defaultdict(lambda: defaultdict(dict))
+    curve = {run.folder: CURVES.get(run.settings["model"].partition(",")[0]) for run in runs}
+    newest = {curve[run.folder]: setting(run) for run in runs}
     for run in runs:
-        name = CURVES.get(run.settings["knobs"]["model"])
-        if name:
-            knobs = run.settings["knobs"]
-            count = run.metrics["training"]["num_train"] // (1 + knobs["both_orders"])
+        name = curve[run.folder]
+        if name and setting(run) == newest[name]:
+            count = run.metrics["training"]["num_train"] // (1 + run.settings["knobs"]["both_orders"])
             found[name][count][run.settings["seed"]] = run.metrics["dev"]["accuracy"]
     return {
         name: {count: list(seeds.values()) for count, seeds in points.items()} for name, points in sorted(found.items())

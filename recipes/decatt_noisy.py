@@ -7,7 +7,7 @@ Data: a folder with Paralex's word_alignments.txt, or clusters.txt with one clus
     python -m recipes.decatt_noisy --data DIR --noisy-pairs 1000000
     python -m recipes.decatt_quora --data DIR --model pt_decatt_char --from runs/decatt_noisy/latest
 
-The run is what the last line starts from: it takes each weight over whose name and shape agree. Departures from the
+The run is what the last line starts from: both must have the same sizes. Departures from the
 paper: it trains on 36 million matches and 64 million other pairs; here as many are drawn as `--noisy-pairs` says,
 and held in memory.
 """
@@ -28,7 +28,8 @@ def recipe(hp):
     # What is asked for first has the default that holds: these differ from those of the tuning on Quora.
     hp.Float("dropout", 0.0, 0.5, step=0.1, default=0.0)  # 4.1: 0.1 for tuning alone
     hp.Int("batch_size", 16, 1024, step=16, default=256)  # 4.1
-    hp.Boolean("self_attention", default=True)  # 4.2: the pre-trained character model has it
+    model = hp.Choice("model", MODELS, default="decatt_char")
+    hp.Boolean("self_attention", default=model == "decatt_char")  # 4.2: it helps the pre-trained character model alone
     pairs = hp.Int("noisy_pairs", 0, 100_000_000, default=1_000_000)  # 4.1: 100 million; ours
     return question_pairs(
         hp,

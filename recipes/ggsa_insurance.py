@@ -6,9 +6,10 @@ version 2 takes their place, see `zoo.datasets.insurance_qa`.
     python -m recipes.ggsa_insurance                                       a made-up sample
     python -m recipes.ggsa_insurance --data DIR --version 1
     python -m recipes.ggsa_insurance --data DIR --model iggsa_multihop
-    python -m recipes.ggsa_insurance --data DIR --table                    every row of Table 5
+    python -m recipes.ggsa_insurance --data DIR --table                    Table 5, but for IARNN-GATE
     python -m recipes.ggsa_insurance --data DIR --ablation                 the rows of Tables 3 and 4
-    python -m recipes.ggsa_insurance --data DIR --tune 12                  Figure 8: group size and heads
+    python -m recipes.ggsa_insurance --data DIR --tune 9 --heads 6         Figure 8: group size
+    python -m recipes.ggsa_insurance --data DIR --tune 7 --group-size 10   Figure 8: heads
 
 On a machine without a GPU, begin with smaller sizes, for instance `--embedding-size 120 --inner-units 240
 --max-candidate-length 80 --learning-rate 5e-4 --dev-pool 50`. iGGSA reads each answer anew under each question that
@@ -71,6 +72,7 @@ ON_SAMPLE = {
 def recipe(hp):
     """The recipe under some hyperparameters."""
     version = hp.Choice("version", [1, 2], default=1)
+    model = hp.Choice("model", MODELS, default="ggsa")
     return self_attention(
         name="ggsa_insurance",
         load=partial(
@@ -80,7 +82,7 @@ def recipe(hp):
         ),
         sample=samples.insurance_qa,
         published=PUBLISHED if version == 1 else {},
-        model=hp.Choice("model", MODELS, default="ggsa"),
+        model=model,
         attention=attention_knobs(hp),
         encoder={
             "lstm_units": hp.Int("lstm_units", 30, 300, step=3, default=141),  # 4.2
@@ -95,7 +97,9 @@ def recipe(hp):
         projection=0,
         train_embeddings=True,  # 4.2
         loss=hp.Choice("loss", ["pairwise", "pointwise"], default="pairwise"),  # 4.2
-        margin=hp.Float("margin", 0.0, 1.0, step=0.05, default=0.1),  # 3.3
+        usual_loss="pairwise",
+        # 3.3; the score of several hops is their sum
+        margin=hp.Float("margin", 0.0, 1.0, step=0.05, default=0.2 if model.startswith("multihop") else 0.1),
         negatives=Negatives(hp.Int("negatives", 1, 50, default=1), "corpus"),  # 3.3: one; the hardest of more
         learning_rate=hp.Float("learning_rate", 1e-5, 1e-2, sampling="log", default=1e-4),  # 4.2: 1e-4 to 1e-5
         batch_size=hp.Int("batch_size", 16, 512, step=16, default=256),  # 4.2: 128 questions with two answers

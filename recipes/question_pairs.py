@@ -70,7 +70,7 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
     learning_rate = hp.Float("learning_rate", 1e-4, 1.0, sampling="log", default=1e-3 if siamese else 0.1)
     # Parikh et al. and TensorFlow 1 begin at 0.1; less lets a small training set learn within few epochs.
     accumulator = hp.Float("accumulator", 1e-8, 1.0, sampling="log", default=0.1)
-    noise = {
+    noise = pretrain and {
         "pairs": hp.Int("noisy_pairs", 0, 100_000_000, default=0),  # 4.1: 100 million; 0 for one of each question
         "epochs": hp.Int("noisy_epochs", 1, 50, default=3),  # not given; ours
         "batch_size": hp.Int("noisy_batch_size", 16, 1024, step=16, default=256),  # 4.1

@@ -68,6 +68,8 @@ def self_attention(
     margin,
     negatives,
     learning_rate,
+    usual_loss,
+    fixed,
     **recipe,
 ):
     """A recipe of the GGSA paper.
@@ -80,17 +82,25 @@ def self_attention(
         word_dropout: of GGSA and its ablations.
         projection: D, on vectors that a file gives and that are not trained.
         train_embeddings: whether word vectors that a file gives are trained; others always are.
-        loss: ``"pairwise"``, on cosines, or ``"pointwise"``, on a dense head; CTRN takes the second.
+        loss: ``"pairwise"``, on cosines, or ``"pointwise"``, on a dense head; CTRN takes the second, attentive pooling
+            the first.
         margin: of the pairwise loss.
         negatives: `zoo.negatives.Negatives` of a right answer; the pointwise loss takes whole lists, if these are of
             the list itself.
         learning_rate: of RMSprop.
+        usual_loss: that of the tables; a row under the other one is named after it.
+        fixed: knobs that a search leaves alone, beside those that a row does not have.
         recipe: the other attributes of the `Recipe`.
     """
     if model in LEXICAL:
         return Recipe(model=model, scorer=LEXICAL[model](), **recipe)
     function, differences = _NEURAL[model]
-    pairwise = loss == "pairwise" and function is not ctrn
+    # CTRN has a dense head alone; the attentive pooling of the tables has a cosine alone.
+    pairwise = function is not ctrn and (loss == "pairwise" or function is attentive_pooling)
+    if not pairwise and differences.get("similarity") == "gesd":
+        differences = differences | {"similarity": "mlp"}  # a similarity between 0 and 1 is no log-odds
+    by_loss = "_pairwise" if pairwise else "_pointwise"
+    own_loss = function in (ctrn, attentive_pooling) or loss == usual_loss
 
     def build(encoded):
         trainable = train_embeddings or encoded.trainable_embeddings
@@ -106,15 +116,28 @@ def self_attention(
         return function(encoded.embeddings, **settings)
 
     return Recipe(
-        model=model,
+        model=model + ("" if own_loss else by_loss),
         build=build,
         module=f"zoo.models.{function.__name__}",
         loss=partial(losses.pairwise_hinge, margin) if pairwise else lambda: losses.pointwise,  # section 3.3
         optimizer=partial(optimizers.RMSprop, learning_rate, rho=0.9, momentum=0.9),  # 4.2; the two 0.9 are ours
         negatives=negatives if pairwise or negatives.source == "corpus" else None,
         task="ranking" if pairwise else "binary",
+        fixed=(*fixed, *_without_effect(function, model, pairwise)),
         **recipe,
     )
+
+
+def _without_effect(function, model, pairwise):
+    """The knobs that a row does not have: no search has to look at them."""
+    dead = {"dense_layers", "dense_units", "dropout"} if pairwise else {"margin", "negatives"}
+    if function is not ggsa:
+        dead |= {"heads", "group_size", "inner_units", "num_blocks", "scale", "positions", "shared", "word_dropout"}
+    if function is ggsa or function is ctrn or "cnn" in model:
+        dead |= {"lstm_units"}
+    if not (function is ctrn or "cnn" in model):
+        dead |= {"filters"}
+    return dead
 
 
 def _attention(attention, differences):

@@ -1,10 +1,14 @@
 """The models of the GGSA paper and its baselines keep the promises, and score lists as they score pairs."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from recipes import ggsa_insurance, ggsa_yahoo
 from tests.checks import check_model
 from tests.toy_models import embeddings, ids
+from zoo import tuning
 from zoo.models.attentive_pooling import attentive_pooling
 from zoo.models.ggsa import ggsa
 from zoo.models.qa_cnn import qa_cnn
@@ -44,6 +48,44 @@ def build(name):
 def test_promises(name):
     make = (lambda: build(name)) if name in ("ggsa", "iggsa_multihop", "qa_cnn_gesd") else None
     check_model(build(name), ids(), make)
+
+
+def test_heads_of_the_lstm_baselines_are_one_layer_each():
+    for name in ("hd_lstm", "ntn_lstm"):
+        model = build(name)
+        head = {layer.name: layer for layer in model.layers}
+        if name == "ntn_lstm":
+            assert not any(layer.startswith("dense") for layer in head)  # a linear layer on the slices
+            assert head["logits"].kernel.shape == (5, 2)
+        else:
+            d = head["bilinear"].kernel.shape[0]
+            assert head["dense_1"].kernel.shape == (d + 1, 256) and "dense_2" not in head
+
+
+def test_rows_under_the_other_loss_have_a_name_and_a_head_of_their_own():
+    def row(module, **knobs):
+        return module.recipe(tuning.hyperparameters(**knobs))
+
+    assert row(ggsa_yahoo, model="ggsa").model == "ggsa" and row(ggsa_yahoo, model="ggsa").task == "binary"
+    pairwise = row(ggsa_yahoo, model="iggsa_attention", loss="pairwise")
+    assert (pairwise.model, pairwise.task) == ("iggsa_attention_pairwise", "ranking")
+    assert pairwise.published[pairwise.model] == {"p@1": 0.7845, "mrr": 0.8507}
+    # Attentive pooling is compared by its cosine, CTRN by its head, whatever the loss of the others.
+    assert (row(ggsa_yahoo, model="ap_lstm").model, row(ggsa_yahoo, model="ap_lstm").task) == ("ap_lstm", "ranking")
+    assert (row(ggsa_yahoo, model="ctrn", loss="pairwise").model) == "ctrn"
+    gesd = row(ggsa_insurance, model="cnn_gesd", loss="pointwise")
+    encoded = SimpleNamespace(embeddings=embeddings(size=8), trainable_embeddings=True)
+    assert gesd.model == "cnn_gesd_pointwise" and gesd.build(encoded).layers[-1].name != "similarity"
+    margin = {model: row(ggsa_insurance, model=model).loss().margin for model in ("ggsa", "multihop_lstm")}
+    assert margin == {"ggsa": 0.1, "multihop_lstm": 0.2}
+
+
+def test_a_search_leaves_out_the_knobs_that_a_row_has_not():
+    recipe = ggsa_yahoo.recipe(tuning.hyperparameters(model="ntn_lstm"))
+    assert {"heads", "group_size", "filters", "margin", "negatives", "word_dropout"} <= set(recipe.fixed)
+    assert not {"lstm_units", "learning_rate"} & set(recipe.fixed)
+    recipe = ggsa_yahoo.recipe(tuning.hyperparameters(model="ggsa", loss="pairwise"))
+    assert {"lstm_units", "filters", "dense_units"} <= set(recipe.fixed) and "heads" not in recipe.fixed
 
 
 def test_question_and_answer_share_their_weights_unless_told():

@@ -204,7 +204,7 @@ def _run(recipe, space, values, rows, flags, load):
             print(f"set for the sample, and so not searched: {chosen.on_sample}")
         _tune(recipe, dataset, flags, options, _settled(recipe, values, sample))
     else:
-        _train_rows(recipe, _models(space), dataset, flags, options, rows or [{}], values)
+        _train_rows(recipe, _models(space), dataset, flags, options, rows, values)
     if sample:
         print(SAMPLE)
 
@@ -260,7 +260,8 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
     def is_trained(row):
         return recipe(tuning.hyperparameters(**row)).build is not None
 
-    rows = [values | row for row in rows]
+    is_table = bool(rows)  # of which --from is for those rows that are meant to start from another run
+    rows = [values | row for row in rows or [{}]]
     if any(map(is_trained, rows)):
         scorers = [row for row in (values | {"model": model} for model in models) if not is_trained(row)]
         rows = [*scorers, *rows]
@@ -273,6 +274,8 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
         for seed in seeds:
             folder = runs.new_folder(flags.runs, chosen.name, f"{chosen.model}-{seed}")
             settings = dataclasses.replace(options, knobs=dict(hp.values))
+            if is_table and not chosen.continues:
+                settings = dataclasses.replace(settings, start=None)
             run = train(chosen, folder, dataset, settings, seed)
             _say_metrics(run, dataset)
             trained.append(run)
@@ -284,9 +287,11 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
             numbers = _numbers(comparison.averaged(trained, dataset))
             print(f"{chosen.model}, the scores of {len(trained)} seeds averaged: {dataset.scored_splits[-1]} {numbers}")
     finished = comparison.finished_runs(flags.runs, chosen.name)
-    # The papers' figures are of test.
-    for split in dataset.scored_splits[1:] or dataset.scored_splits:
-        published = comparison.published_on(chosen.published, split) if split != "dev" else {}
+    # Most papers' figures are of test alone.
+    tested = dataset.scored_splits[1:] or dataset.scored_splits
+    for split in dict.fromkeys([*(["dev"] if "dev" in chosen.published else []), *tested]):
+        of_split = split != "dev" or "dev" in chosen.published
+        published = comparison.published_on(chosen.published, split) if of_split else {}
         measured = comparison.measured_rows(finished, split)
         print(f"\nmeasured on {dataset.name}, {split}")
         # A recipe may measure more than the data set's metrics.

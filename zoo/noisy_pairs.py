@@ -79,8 +79,9 @@ class Corpus:
 
         Args:
             seed: another seed gives other pairs.
-            num_pairs: how many; if not given, every question is once the first and once the second of a
-                positive, and negatives are in proportion.
+            num_pairs: how many at most; if not given, every question is at least once the first and once the second of
+                a positive, and negatives are in proportion. There are fewer negatives where a corpus is so small or so
+                alike that none is found for a question.
         """
         if num_pairs is None:
             num_pairs = round(2 * len(self._in_company) * (1 + NEGATIVES_PER_POSITIVE))
@@ -127,6 +128,8 @@ class Corpus:
                     break
                 drawn = draw(query[rows], random)
                 good = (drawn >= 0) & (self.cluster[drawn] != self.cluster[query[rows]])
+                # Of the same words, it is the same question.
+                good &= (self._hash[drawn] != self._hash[query[rows]]) | (self._sizes[query[rows]] == 0)
                 rows, drawn = rows[good], drawn[good]
                 good = self._is_of_kind(query[rows], drawn, wanted)
                 found[rows[good]], got[rows[good]] = drawn[good], wanted
@@ -274,13 +277,18 @@ def clusters_of_pairs(pairs: Sequence[Group]) -> Iterator[tuple[int, str]]:
     Yields:
         Cluster and text of each distinct question; one that matches none is a cluster of its own.
     """
-    number_of: dict[str, int] = {}
+    number_of: dict[tuple[str, ...], int] = {}
+    texts: list[str] = []
     links = []
     for group in pairs:
-        ends = [number_of.setdefault(" ".join(text), len(number_of)) for text in (group.query, group.candidates[0])]
+        ends = []
+        for text in map(" ".join, (group.query, group.candidates[0])):
+            words = tuple(_WORD.findall(text.lower())) or (text,)  # "X's" and "X 's" are one question
+            ends.append(number_of.setdefault(words, len(texts)))
+            texts += [text] * (ends[-1] == len(texts))
         if group.labels[0] > 0:
             links.append(ends)
-    return zip(linked(len(number_of), np.array(links, "int64").reshape(-1, 2)).tolist(), number_of, strict=True)
+    return zip(linked(len(texts), np.array(links, "int64").reshape(-1, 2)).tolist(), texts, strict=True)
 
 
 def linked(count: int, links: np.ndarray) -> np.ndarray:

@@ -70,9 +70,9 @@ def matching(
             candidate's states weighed by the query's largest; ``"multihop"``, several looks at the query, and a
             sequential attention on the candidate for each; ``"multihop_mlp"``, attention pooling for each in its
             place.
-        similarity: ``"cosine"`` or ``"gesd"``, summed over hops; or a dense head on both vectors, ``"mlp"``, with
-            their circular correlation beside them, ``"holographic"`` (HD-LSTM), or on ``slices`` bilinear forms
-            of them, ``"tensor"`` (NTN).
+        similarity: ``"cosine"`` or ``"gesd"``, summed over hops; ``"mlp"``, a dense head on both vectors;
+            ``"holographic"`` (HD-LSTM), one dense layer on their circular correlation and a bilinear form;
+            ``"tensor"`` (NTN), a linear layer on ``slices`` tensor slices.
         num_hops: K of the multihop compositions.
         slices: bilinear forms of the tensor similarity.
         dense_layers, dense_units, dropout, l2: of the dense head.
@@ -150,11 +150,14 @@ def _score(query, candidate, similarity, slices, head):
     query = query + ops.zeros_like(candidate)
     if similarity == "tensor":
         interaction = TensorInteraction(slices, name="tensor_interaction")(query, candidate)
-        units = [head["dense_units"]] * head["dense_layers"]
-        return parts.feedforward_head(interaction, units=units, dropout=head["dropout"])
-    correlation = CircularCorrelation(name="circular_correlation")
-    features = correlation(query, candidate) if similarity == "holographic" else None
-    return parts.dense_head(query, candidate, features, **head)
+        return parts.feedforward_head(interaction, units=(), dropout=head["dropout"])
+    if similarity == "holographic":
+        correlation = CircularCorrelation(name="circular_correlation")(query, candidate)
+        mapped = keras.layers.Dense(candidate.shape[-1], use_bias=False, name="bilinear")(candidate)
+        bilinear = ops.sum(query * mapped, axis=-1, keepdims=True)
+        pair = ops.concatenate([correlation, bilinear], axis=-1)
+        return parts.feedforward_head(pair, units=(head["dense_units"],), dropout=head["dropout"])
+    return parts.dense_head(query, candidate, None, **head)
 
 
 def word_vectors(embeddings, *, trainable, projection=0, dropout=0.0):

@@ -44,7 +44,9 @@ def test_real_version_1():
     }
     assert dataset.scored_splits == ("dev", "test1", "test2") and dataset.metrics == ("p@1", "mrr")
     assert dataset.notes[0].startswith("The text of 1125 of 24981 answers (4.5%) is missing")
-    assert dataset.notes[1].startswith("Dev pools are cut to 20 candidates")
+    assert dataset.notes[1] == "Questions whose right answers are all empty: 69 of test1, 71 of test2."
+    assert dataset.notes[2] == "Answers whose text the map is not sure of: 8445."
+    assert dataset.notes[3].startswith("Dev pools are cut to 20 candidates")
 
 
 def test_version_1(tmp_path):
@@ -63,6 +65,7 @@ def test_version_1_with_the_answers_of_version_2(tmp_path):
     assert dataset.splits["dev"][0].candidates == (("Health is",), ("Life, it is.",), ("",), ("Life, it is.",))
     assert dataset.splits["test1"][0] == Group("1", ("health",), (("Life, it is.",), ("",)), (0.0, 1.0))
     assert dataset.notes[0].startswith("The text of 1 of 3 answers (33.3%) is missing")
+    assert dataset.notes[1] == "Questions whose right answers are all empty: 1 of test1, 0 of test2."
 
 
 def test_version_2(tmp_path):

@@ -60,12 +60,17 @@ def load(folder: str | Path, version: int = 1, dev_pool: int = 500) -> Dataset:
     """
     if version not in (1, 2):
         raise ValueError(f"version must be 1 or 2. Received: version={version!r}")
-    paths, splits, num_empty, num_answers = (_read_v1 if version == 1 else _read_v2)(Path(folder))
-    notes = ()
+    paths, splits, asked, empty, unsure = (_read_v1 if version == 1 else _read_v2)(Path(folder))
+    notes, num_empty, num_answers = (), len(empty), len(asked)
     if num_empty:
         notes += (
             f"The text of {num_empty} of {num_answers} answers ({num_empty / num_answers:.1%}) is missing: "
             "they are empty, rank as such, and are left out of training.",
+        )
+        lost = {split: sum(map(_is_lost, splits[split])) for split in ("test1", "test2")}
+        notes += (
+            f"Questions whose right answers are all empty: {lost['test1']} of test1, {lost['test2']} of test2.",
+            f"Answers whose text the map is not sure of: {len(unsure & asked)}.",
         )
     if any(len(group.labels) > dev_pool for group in splits["dev"]):
         splits["dev"] = [_thinned(group, dev_pool) for group in splits["dev"]]
@@ -114,7 +119,7 @@ def write(splits: dict[str, list[Group]], folder: str | Path) -> None:
 
 def _read_v1(folder: Path):
     places = ("V1", "")
-    paths = [_need(folder, [name], places) for name in ("vocabulary", _TRAIN_V1)]
+    paths, unsure = [_need(folder, [name], places) for name in ("vocabulary", _TRAIN_V1)], set()
     words = _read_words(paths[0])
     known = files.find(folder, [_ANSWERS_V1], places)
     if known:
@@ -124,10 +129,12 @@ def _read_v1(folder: Path):
         paths += [_need(folder, [_ANSWERS_V1, _MAP], places), _need(folder, [_ANSWERS_V2[1]], ("V2", ""))]
         texts = {number: text for _, number, text in _columns(paths[-1], 2)}
         answers = {}
-        for line, ours, theirs, _ in _columns(paths[-2], 3):
+        for line, ours, theirs, how_sure in _columns(paths[-2], 3):
             if theirs not in texts:
                 raise DataError(paths[-2], line, f"an answer of {paths[-1]}", theirs)
             answers[ours] = texts[theirs]
+            if how_sure != "exact":
+                unsure.add(ours)
     splits, asked = {}, set()
     rows = [(line, text, right, None) for line, text, right in _columns(paths[1], 2)]
     splits["train"] = _groups(rows, words, answers, asked, paths[1], bool(known))
@@ -136,7 +143,12 @@ def _read_v1(folder: Path):
         paths.append(path)
         rows = [(line, text, right, pool) for line, right, text, pool in _columns(path, 3)]
         splits[split] = _groups(rows, words, answers, asked, path, bool(known))
-    return paths, splits, len(asked - answers.keys()), len(asked)
+    return paths, splits, asked, asked - answers.keys(), unsure
+
+
+def _is_lost(group: Group) -> bool:
+    """Whether no right candidate has a text."""
+    return not any(text for (text,), label in zip(group.candidates, group.labels, strict=True) if label > 0)
 
 
 def _read_v2(folder: Path):
@@ -155,7 +167,7 @@ def _read_v2(folder: Path):
             (line, text, right, None if split == "train" else pool) for line, _, text, right, pool in _columns(path, 4)
         ]
         splits[split] = _groups(rows, words, answers, asked, path, True)
-    return paths, splits, 0, len(asked)
+    return paths, splits, asked, set(), set()
 
 
 def _groups(rows, words, answers, asked, path: Path, whole: bool) -> list[Group]:

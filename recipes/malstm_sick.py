@@ -86,7 +86,7 @@ def recipe(hp):
     pretraining = hp.Boolean("pretraining", default=True)  # on --pretrain, Training details
     calibrate = hp.Choice("calibrate", ["train", "dev", "none"], default="train")  # Semantic relatedness scoring
     judge = hp.Boolean("entailment", default=True)  # Entailment classification
-    epochs = hp.Int("epochs", 1, 500, default=40)  # not given; ours
+    epochs = hp.Int("epochs", 1, 500, default=60)  # not given; ours
     pretraining_epochs = hp.Int("pretraining_epochs", 1, 100, default=15)  # not given; ours
     patience = hp.Int("patience", 1, 50, default=10)  # not given; ours
     make_optimizer = partial(_optimizer, optimizer, learning_rate, clip)
@@ -142,7 +142,7 @@ def recipe(hp):
         measure=_measure,
         figures=malstm_figures.figures,
         published=PUBLISHED,
-        batch_size=hp.Int("batch_size", 16, 256, step=16, default=32),  # not given; as the authors' code
+        batch_size=hp.Int("batch_size", 16, 256, step=16, default=16),  # not given; ours, by dev
         epochs=epochs,
         patience=patience,
         max_query_length=malstm_figures.MAX_TOKENS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections import defaultdict
 from pathlib import Path
 
@@ -75,15 +76,20 @@ def averaged(runs: list[Run], dataset: Dataset) -> dict[str, float]:
         runs: runs on ``dataset``, for instance of one setting with several seeds.
         dataset: what they were scored on.
     """
-    tables = [list(read_predictions(run.folder)) for run in runs]
-
-    def scores(split):
-        each = [[float(row["score"]) for row in rows if row["split"] == split] for rows in tables]
-        sizes = [len(group.labels) for group in dataset.splits[split]]
-        return np.split(np.mean(each, axis=0), np.cumsum(sizes)[:-1])
-
     split = dataset.scored_splits[-1]
-    return evaluate(dataset, split, scores(split), tuned_threshold(dataset, scores("dev")))
+    total = dict.fromkeys(("dev", split), 0.0)
+    for run in runs:
+        scores = {name: array("d") for name in total}
+        for row in read_predictions(run.folder):  # may be millions, with their texts
+            if row["split"] in scores:
+                scores[row["split"]].append(float(row["score"]))
+        total = {name: total[name] + np.array(scores[name]) for name in total}
+
+    def mean(name):
+        sizes = [len(group.labels) for group in dataset.splits[name]]
+        return np.split(total[name] / len(runs), np.cumsum(sizes)[:-1])
+
+    return evaluate(dataset, split, mean(split), tuned_threshold(dataset, mean("dev")))
 
 
 def published_on(published: dict, split: str) -> dict[str, dict[str, float]]:

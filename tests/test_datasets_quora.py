@@ -90,6 +90,16 @@ def test_a_broken_table(tmp_path, content, line, expected, received):
         quora.load(tmp_path)
 
 
+def test_a_pair_of_dev_or_test_is_not_in_train_the_other_way_round(tmp_path):
+    pairs = [(f"question {i}", f"other {i}") for i in range(40)]
+    rows = [[i, i, i, *pair, i % 2] for i, pair in enumerate([*pairs, *(pair[::-1] for pair in pairs)])]
+    (tmp_path / "train.csv").write_text(table(",", rows), encoding="utf-8")
+    splits = quora.load(tmp_path).splits
+    pair = {name: {frozenset((*g.query, *g.candidates[0])) for g in groups} for name, groups in splits.items()}
+    assert len(pair["dev"]) >= 4 and len(pair["test"]) >= 4 and len(pair["train"]) > 20
+    assert not pair["train"] & (pair["dev"] | pair["test"])
+
+
 def test_nothing_there(tmp_path):
     save(tmp_path, train=LINES)
     with refused(tmp_path, None, "quora_duplicate_questions.tsv", received="train.tsv"):

@@ -2,7 +2,7 @@
 
 Data: Wang et al.'s split, Kaggle's train.csv or the original TSV; `zoo/datasets/quora.py` says where they are.
 Vectors: any GloVe file, for the rows `decatt_glove`, `siamese_cnn` and `siamese_lstm` alone (glove.840B.300d in the
-paper); the other rows train theirs.
+paper); the other rows train theirs. Without a file `decatt_glove` is `decatt_word`.
 
     python -m recipes.decatt_quora                                      a made-up sample
     python -m recipes.decatt_quora --data DIR                           DecAtt over character 5-grams
@@ -18,7 +18,8 @@ of the training pairs: questions that matches link are a cluster, see `zoo/noisy
 
 Departures from the paper: kernels begin as Glorot's and biases at 0, where N(0, 0.01^2) barely begins to learn
 within an epoch of a small training set; the threshold is tuned on dev for each run, the paper's is 0.3; n-grams are
-hashed to a fixed number of rows. Sizes that the paper does not give are ours.
+hashed to a fixed number of rows, and a word is cut at 30 characters; Paralex's pairs are linked to clusters, of which
+positives are drawn. Sizes that the paper does not give are ours.
 """
 
 import sys

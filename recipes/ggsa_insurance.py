@@ -12,8 +12,8 @@ version 2 takes their place, see `zoo.datasets.insurance_qa`.
     python -m recipes.ggsa_insurance --data DIR --tune 7 --group-size 10   Figure 8: heads
 
 On a machine without a GPU, begin with smaller sizes, for instance `--embedding-size 120 --inner-units 240
---max-candidate-length 80 --learning-rate 5e-4 --dev-pool 50`. iGGSA reads each answer anew under each question that
-it is in the pool of: 1.8 million pairs in the two tests, far more than its training sees.
+--max-candidate-length 80 --learning-rate 5e-4 --dev-pool 50`. iGGSA and attentive pooling read each answer anew under
+each question that it is in the pool of: 1.8 million pairs in the two tests, far more than their training sees.
 
 Departures from the paper: the vocabulary holds the training words, not those of dev and test; negatives are drawn
 from the training answers; word vectors are trained on the training texts alone; ties count against the system.

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from recipes import ggsa_insurance, ggsa_yahoo
+from recipes import ggsa_insurance, ggsa_yahoo, self_attention
 from tests.checks import check_model
 from tests.toy_models import embeddings, ids
 from zoo import tuning
@@ -78,6 +78,29 @@ def test_rows_under_the_other_loss_have_a_name_and_a_head_of_their_own():
     assert gesd.model == "cnn_gesd_pointwise" and gesd.build(encoded).layers[-1].name != "similarity"
     margin = {model: row(ggsa_insurance, model=model).loss().margin for model in ("ggsa", "multihop_lstm")}
     assert margin == {"ggsa": 0.1, "multihop_lstm": 0.2}
+
+
+def test_rows_of_the_ablation_differ_as_in_the_papers_tables():
+    def row(name):
+        _, differences = self_attention._NEURAL[name]
+        settings = self_attention._attention({"heads": 6, "group_size": 10}, differences)
+        names = ("group_size", "offsets", "gate", "window", "normalize", "interaction", "composition")
+        return {name: settings[name] for name in names if settings.get(name)}
+
+    offset = {"group_size": 10, "offsets": (0, 0, 0, 5, 5, 5)}
+    assert {name: row(name) for name in self_attention.ABLATION} == {
+        "global": {"normalize": True},  # one group of all words, without a gate
+        "group": {"group_size": 10},
+        "group_offset": offset,
+        "ggsa": offset,  # with the gate, as by default
+        "iggsa": offset | {"interaction": True},
+        "local": {"group_size": 10, "window": True},
+        "local_gate": {"group_size": 10, "window": True},
+    }
+    gates = {name: self_attention._NEURAL[name][1].get("gate", True) for name in self_attention.ABLATION}
+    assert {name for name, gate in gates.items() if gate} == {"ggsa", "iggsa", "local_gate"}
+    assert row("iggsa_attention") == row("iggsa") | {"composition": "attention"}
+    assert row("iggsa_multihop") == row("iggsa") | {"composition": "multihop"}
 
 
 def test_a_search_leaves_out_the_knobs_that_a_row_has_not():

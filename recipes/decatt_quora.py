@@ -47,8 +47,8 @@ _TABLE = {  # Table 2: dev, test
     "pt_decatt_char": (0.8889, 0.8840),
 }
 PUBLISHED = {
-    split: {model: {"accuracy": row[place]} for model, row in _TABLE.items() if row[place]}
-    for place, split in enumerate(("dev", "test"))
+    "dev": {model: {"accuracy": _TABLE[model][0]} for model in _TABLE if _TABLE[model][0]},
+    "test": {model: {"accuracy": _TABLE[model][1]} for model in _TABLE},
 }
 
 TABLE = [{"model": model} for model in MODELS]

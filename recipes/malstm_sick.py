@@ -242,7 +242,7 @@ def _check_use(flags):
         ("synonyms", "wordnet"),
     ):
         absent = [f"--{name}" for name in needed if not getattr(flags, name)]
-        if getattr(flags, flag) and absent:
+        if getattr(flags, flag, None) and absent:  # `main` may be called without the table of that name
             raise DataError(f"--{flag.replace('_', '-')}", None, f"{' and '.join(absent)} beside it", "none")
 
 

@@ -105,6 +105,7 @@ def load(folder: str | Path) -> Dataset:
     found = {"train": train, "dev": parts["dev"]} | ({"test": parts["test"]} if "test" in parts else {})
     count = min(NUM_HELDOUT, len(raw) // 10)
     kept, heldout = splits.hold_out(raw, count, splits.SEED) if count else (raw, [])
+    heldout = [group._replace(candidates=(), labels=()) for group in heldout]
     found |= {"pretrain": kept} | ({"heldout": heldout} if heldout else {})
     return Dataset(
         "QatarLiving, question to question",

@@ -31,6 +31,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     try:
         version = export(run, options.destination, options.name)
+    except KeyboardInterrupt:
+        print("interrupted: nothing was exported", file=sys.stderr)
+        return 130
     except (ParityError, ExportError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -557,3 +557,13 @@ def test_questions_of_several_fields_are_encoded_and_scored(tmp_path):
     assert nothing.shape == (0, 5)
     with pytest.raises(tf.errors.InvalidArgumentError, match="body and title must have as many rows"):
         signatures["encode"](title=strings(titles), body=strings(bodies[:1]))
+
+
+def test_an_interrupted_export_leaves_nothing(exported, tmp_path, capsys, monkeypatch):
+    def interrupted(folder, run):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("export.parity.check", interrupted)
+    assert main([str(exported.run.folder), str(tmp_path / "out")]) == 130
+    assert "interrupted: nothing was exported" in capsys.readouterr().err
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]

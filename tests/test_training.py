@@ -405,6 +405,7 @@ def test_an_interrupted_pretraining_that_survives_is_the_run(tmp_path):
     assert [float(row["dev_loss"]) for row in rows] == [1, 0.5]
     assert (tmp_path / "history.csv").read_text() == ""
     assert runs.load(tmp_path).model.weights
+    assert "The training was interrupted" in (tmp_path / "README.md").read_text("utf-8")
 
 
 def test_a_pretraining_that_diverges_says_where(tmp_path):

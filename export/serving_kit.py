@@ -133,12 +133,13 @@ _MEANING = {
 def _readme(version, name, run, ops) -> str:
     card = run.folder / "README.md"
     about = card.read_text("utf-8") if card.is_file() else f"# {name}\n"
+    signatures = read_signatures(version)
     rows = [
         f"| `{signature}` | {_columns(inputs)} | {_columns(outputs)} |"
-        for signature, (inputs, outputs) in read_signatures(version).items()
+        for signature, (inputs, outputs) in signatures.items()
     ]
     parity = json.loads((version / "assets.extra" / "parity.json").read_text("utf-8"))
-    served = {name for _, outputs in read_signatures(version).values() for name in outputs}
+    served = {name for _, outputs in signatures.values() for name in outputs}
     meaning = "\n".join(
         [
             _MEANING[run.settings["task"]].format(threshold=run.threshold),

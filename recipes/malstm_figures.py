@@ -6,6 +6,7 @@ import numpy as np
 
 from zoo.figures import literal
 
+MAX_TOKENS = 64  # of a sentence, here and in the recipe; the longest of SICK has 36
 TABLE_1 = (  # two sentences, the people's judgement, the paper's
     ("A little girl is looking at a woman in costume.", "A young girl is looking at a woman in costume.", 4.7, 4.8),
     ("A person is performing tricks on a motorcycle.", "The performer is tricking a person on a motorcycle.", 2.6, 2.9),
@@ -39,9 +40,6 @@ THEMES = {  # Figure 3; the words are ours
 }
 _NEGATIONS = {"no", "not", "nobody", "nothing"}
 _QUERIES = ("a woman is slicing potatoes", "two men are playing guitar", "the dog is running through the water")
-
-
-MAX_TOKENS = 64  # of a sentence, here and in the recipe; the longest of SICK has 36
 
 
 def figures(model, encoded, pretraining):

@@ -41,7 +41,7 @@ from zoo.encoded import joined
 from zoo.evaluation import evaluate
 from zoo.models.malstm import finished, malstm, pair_features
 from zoo.recipe import Recipe
-from zoo.splits import normalise
+from zoo.splits import SEED, hold_out_of, pair_key
 
 PUBLISHED = {  # Tables 2 and 4; the ablation's differences of the text
     "malstm": {"pearson": 0.8822, "spearman": 0.8345, "mse": 0.2286, "entailment": 0.842},
@@ -214,9 +214,13 @@ def load(flags, recipe):
     splits, read, notes = dict(dataset.splits), list(dataset.files), list(dataset.notes)
     if flags.pretrain:
         pairs, more = sts.read_year(flags.pretrain, dataset.scale)
-        scored = {_pair(group) for name in dataset.scored_splits for group in dataset.splits[name]}
-        kept = [group for group in pairs if _pair(group) not in scored]
-        splits["pretrain"], splits["pretrain_dev"] = sick.draw(kept, 0.3, flags.pretrain)
+        scored = {
+            pair_key(group.query, *group.candidates) for name in dataset.scored_splits for group in dataset.splits[name]
+        }
+        kept = [group for group in pairs if pair_key(group.query, *group.candidates) not in scored]
+        splits["pretrain"], splits["pretrain_dev"] = hold_out_of(
+            flags.pretrain, "enough sentences to hold some out", kept, max(1, round(0.3 * len(kept))), SEED
+        )
         read += more
         notes.append(f"Pre-training pairs: {len(kept)}; left out, being in dev or test: {len(pairs) - len(kept)}.")
     else:
@@ -254,10 +258,6 @@ def _check_judgements(flags, dataset):
             entailment.check(judgements, sick.CLASSES)
         except ValueError as error:
             raise DataError(flags.data, None, "pairs of each class, or --no-entailment", error) from None
-
-
-def _pair(group):
-    return frozenset((normalise(group.query), normalise(group.candidates[0])))
 
 
 if __name__ == "__main__":

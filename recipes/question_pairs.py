@@ -29,13 +29,9 @@ ON_SAMPLE = {
     "embedding_size": 50,
     "units": 64,
     "ngram_rows": 10_000,
-    "learning_rate": 0.02,
-    "accumulator": 1e-4,
     "epochs": 6,
 }
-
-
-_OF_ADAGRAD = ("learning_rate", "accumulator")
+ADAGRAD_ON_SAMPLE = {"learning_rate": 0.02, "accumulator": 1e-4}
 
 
 def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=None, **recipe):
@@ -127,7 +123,7 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
         oov_buckets=(0 if vocabulary else rows) if by_char else 100,  # 100 as Parikh et al.
         takes_embeddings=siamese or model.endswith("glove"),
         embedding_size=size,
-        on_sample={name: value for name, value in ON_SAMPLE.items() if not (siamese and name in _OF_ADAGRAD)},
+        on_sample=ON_SAMPLE if siamese else ON_SAMPLE | ADAGRAD_ON_SAMPLE,
         fixed=("model", "epochs", "patience", "noisy_pairs", "noisy_epochs", "noisy_batch_size"),
         **recipe,
     )

@@ -21,7 +21,7 @@ import numpy as np
 
 from zoo.data import DataError, Group
 from zoo.embeddings import embedding_matrix
-from zoo.splits import SEED, normalise
+from zoo.splits import SEED, normalise, pair_key
 
 _WORD = re.compile(r"(?<![\w'’])[a-z]+(?![\w'’])")  # no part of "résumé" or "don't"
 _PASSES = 10
@@ -46,14 +46,14 @@ def augment(
         seed: of the draws; not the run's seed.
     """
     draw = random.Random(seed)
-    known = {frozenset((normalise(group.query), normalise(group.candidates[0]))) for group in groups}
+    known = {pair_key(group.query, *group.candidates) for group in groups}
     made = []
     for number in range(1, _PASSES + 1):
         for group in draw.sample(groups, len(groups)):
             if len(made) >= count:
                 return made
             query, candidate = (_replaced(text, synonyms, share, draw) for (text,) in (group.query, *group.candidates))
-            pair = frozenset((normalise((query,)), normalise((candidate,))))
+            pair = pair_key((query,), (candidate,))
             changed = normalise((query,)) != normalise(group.query) and normalise((candidate,)) != normalise(
                 group.candidates[0]
             )

@@ -288,10 +288,9 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
             print(f"{chosen.model}, the scores of {len(trained)} seeds averaged: {dataset.scored_splits[-1]} {numbers}")
     finished = comparison.finished_runs(flags.runs, chosen.name)
     # Most papers' figures are of test alone.
-    tested = dataset.scored_splits[1:] or dataset.scored_splits
-    for split in dict.fromkeys([*(["dev"] if "dev" in chosen.published else []), *tested]):
-        of_split = split != "dev" or "dev" in chosen.published
-        published = comparison.published_on(chosen.published, split) if of_split else {}
+    has_dev = "dev" in chosen.published
+    for split in dataset.scored_splits if has_dev else dataset.scored_splits[1:] or dataset.scored_splits:
+        published = comparison.published_on(chosen.published, split) if split != "dev" or has_dev else {}
         measured = comparison.measured_rows(finished, split)
         print(f"\nmeasured on {dataset.name}, {split}")
         # A recipe may measure more than the data set's metrics.

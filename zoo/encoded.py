@@ -32,6 +32,11 @@ class TokenIds:
     rows: np.ndarray | None = None
 
     @property
+    def texts(self) -> list[np.ndarray]:
+        """Each text by itself, ``[tokens]``."""
+        return np.split(self.flat, self.offsets[1:-1])
+
+    @property
     def longest(self) -> int:
         """Tokens of the longest text, at least 1."""
         return max(1, int(np.diff(self.offsets).max(initial=0)))
@@ -146,9 +151,9 @@ def joined(splits: list[EncodedSplit]) -> EncodedSplit:
     first, *others = splits
     for other in others:
         first = EncodedSplit(
-            query_ids={name: _joined_ids(ids, other.query_ids[name]) for name, ids in first.query_ids.items()},
+            query_ids={name: joined_ids(ids, other.query_ids[name]) for name, ids in first.query_ids.items()},
             candidate_ids={
-                name: _joined_ids(ids, other.candidate_ids[name]) for name, ids in first.candidate_ids.items()
+                name: joined_ids(ids, other.candidate_ids[name]) for name, ids in first.candidate_ids.items()
             },
             query_of_group=np.concatenate([first.query_of_group, other.query_of_group + first.num_queries]),
             candidate_of_pair=np.concatenate([first.candidate_of_pair, other.candidate_of_pair + first.num_candidates]),
@@ -158,7 +163,8 @@ def joined(splits: list[EncodedSplit]) -> EncodedSplit:
     return first
 
 
-def _joined_ids(first, other):
+def joined_ids(first: TokenIds, other: TokenIds) -> TokenIds:
+    """The texts of both in one numbering."""
     flat, rows = other.flat, None
     if first.rows is not None:
         width = max(first.rows.shape[1], other.rows.shape[1])
@@ -177,8 +183,8 @@ def distinct_texts(splits: list[EncodedSplit]) -> list[np.ndarray]:
             tokens.tobytes(): tokens
             for split in splits
             for side in (split.query_ids, split.candidate_ids)
-            for texts in side.values()
-            for tokens in np.split(texts.flat, texts.offsets[1:-1])
+            for ids in side.values()
+            for tokens in ids.texts
         }.values()
     )
 

@@ -82,7 +82,7 @@ def _first_alike(*sides):
     first: dict[tuple, int] = {}
     found = []
     for fields in sides:
-        texts = [np.split(ids.flat, ids.offsets[1:-1]) for ids in fields.values()]
+        texts = [ids.texts for ids in fields.values()]
         keys = [tuple(part.tobytes() for part in parts) for parts in zip(*texts, strict=True)]
         found.append(np.array([first.setdefault(key, len(first)) for key in keys], "int64"))
     return found

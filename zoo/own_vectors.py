@@ -43,7 +43,7 @@ def train(splits: Iterable[EncodedSplit], matrix: np.ndarray, first_word: int, w
         for split in splits
         for side in (split.query_ids, split.candidate_ids)
         for ids in side.values()
-        for tokens in np.split(ids.flat, ids.offsets[1:-1])
+        for tokens in ids.texts
     ]
     if not any(sentences):
         return "no word vectors: the training texts hold no word"

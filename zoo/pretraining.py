@@ -9,7 +9,7 @@ from __future__ import annotations
 import keras
 import numpy as np
 
-from zoo.encoded import EncodedSplit, TokenIds
+from zoo.encoded import EncodedSplit, TokenIds, joined_ids
 
 END, OTHER = 1, 2
 MAX_TITLE = 30  # tokens; a title beyond it is a body in the wrong field
@@ -61,7 +61,7 @@ class TitleBatches(keras.utils.PyDataset):
         super().__init__()
         self.numbers, self.batch_size, self.shuffle_seed, self.epoch = numbers, batch_size, shuffle_seed, 0
         # Questions and similar ones in one numbering.
-        texts = {name: _joined(ids, split.candidate_ids[name]) for name, ids in split.query_ids.items()}
+        texts = {name: joined_ids(ids, split.candidate_ids[name]) for name, ids in split.query_ids.items()}
         self.titles = _titles(texts["title"], num_unread)
         self.contexts = [texts[name] for name in fields or texts]
         similar = np.flatnonzero(split.labels > 0)
@@ -120,12 +120,5 @@ def perplexity(model: keras.Model, batches: TitleBatches) -> float:
 
 def _titles(titles: TokenIds, num_unread: int) -> TokenIds:
     """Without unread words, and cut."""
-    kept = [part[part > num_unread][:MAX_TITLE] for part in np.split(titles.flat, titles.offsets[1:-1])]
+    kept = [part[part > num_unread][:MAX_TITLE] for part in titles.texts]
     return TokenIds(np.concatenate([np.zeros(0, "int32"), *kept]), np.cumsum([0, *map(len, kept)]))
-
-
-def _joined(first: TokenIds, second: TokenIds) -> TokenIds:
-    return TokenIds(
-        np.concatenate([first.flat, second.flat]),
-        np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]]),
-    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
-from zoo.data import Group, Text
+from zoo.data import DataError, Group, Text
 
 SEED = 2018  # of every split that is drawn; apart from a run's seed, so that all seeds of a run share one split
 
@@ -13,6 +14,11 @@ SEED = 2018  # of every split that is drawn; apart from a run's seed, so that al
 def normalise(text: Text) -> str:
     """A text as it is compared: fields joined, case folded, runs of white space made one space."""
     return " ".join(" ".join(text).casefold().split())
+
+
+def pair_key(query: Text, candidate: Text) -> frozenset[str]:
+    """What a pair and the same pair the other way round have in common."""
+    return frozenset((normalise(query), normalise(candidate)))
 
 
 def is_mixed(group: Group) -> bool:
@@ -56,6 +62,18 @@ def hold_out(groups: Sequence[Group], count: int, seed: int) -> tuple[list[Group
     chosen = set(held)
     kept = [group for index, group in enumerate(groups) if index not in chosen]
     return kept, [groups[index] for index in sorted(chosen)]
+
+
+def hold_out_of(path: Path, expected: str, groups: Sequence[Group], count: int, seed: int):
+    """`hold_out` of the groups of a file.
+
+    Raises:
+        DataError: fewer than two distinct queries; it names the file and what was expected.
+    """
+    try:
+        return hold_out(groups, count, seed)
+    except ValueError as error:
+        raise DataError(path, None, expected, error) from error
 
 
 def _take(units: list[list[int]], count: int) -> list[int]:

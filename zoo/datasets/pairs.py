@@ -24,7 +24,7 @@ from pathlib import Path
 from zoo import files
 from zoo.data import DataError, Dataset, Group
 from zoo.metrics import Convention
-from zoo.splits import SEED, hold_out, is_mixed, normalise
+from zoo.splits import SEED, hold_out_of, is_mixed, normalise
 
 _LABELS = {"0": 0.0, "0.0": 0.0, "false": 0.0, "1": 1.0, "1.0": 1.0, "true": 1.0}
 _TABS, _COMMAS, _JSON = (".tsv", ".txt"), (".csv",), (".jsonl", ".ndjson")
@@ -105,10 +105,8 @@ def _draw(splits: dict[str, list[Group]], drawn: list[str], share: float, seed: 
     for split in drawn:
         if split == "test" and _num_to_spare(splits["train"]) < 1:
             return f"{_drawn(splits, drawn[:1], seed)} There are too few queries for a test split as well."
-        try:
-            splits["train"], splits[split] = hold_out(splits["train"], count, seed)
-        except ValueError as error:
-            raise DataError(path, None, "enough queries to hold out a dev split", str(error)) from error
+        expected = "enough queries to hold out a dev split"
+        splits["train"], splits[split] = hold_out_of(path, expected, splits["train"], count, seed)
     return _drawn(splits, drawn, seed)
 
 

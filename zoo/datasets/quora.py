@@ -31,7 +31,7 @@ from pathlib import Path
 from zoo import files
 from zoo.data import DataError, Dataset, Group
 from zoo.metrics import Convention
-from zoo.splits import SEED, hold_out, normalise
+from zoo.splits import SEED, hold_out_of, pair_key
 
 NUM_TRAIN = 384_348  # of Wang et al.'s split
 _SUBFOLDERS = ("", "Quora_question_pair_partition", "bimpm")
@@ -60,13 +60,11 @@ def load(folder: str | Path, seed: int = SEED) -> Dataset:
         count = 10_000 if len(train) >= 100_000 else max(1, len(train) // 10)
         splits = {}
         for split in ("dev", "test"):
-            try:
-                train, splits[split] = hold_out(train, count, seed)
-            except ValueError as error:
-                raise DataError(table, None, "enough questions to hold some out", str(error)) from error
+            train, splits[split] = hold_out_of(table, "enough questions to hold some out", train, count, seed)
         # The same pair in the other order would be learnt: training takes every pair in both.
-        scored = {_both(pair) for pairs in splits.values() for pair in pairs}
-        splits = {"train": [pair for pair in train if _both(pair) not in scored], **splits}
+        scored = {pair_key(pair.query, *pair.candidates) for pairs in splits.values() for pair in pairs}
+        kept = [pair for pair in train if pair_key(pair.query, *pair.candidates) not in scored]
+        splits = {"train": kept, **splits}
         notes = (
             f"Dev and test, {count} pairs each, were drawn from {table.name} (seed {seed}); the split is our own.",
         )
@@ -75,10 +73,6 @@ def load(folder: str | Path, seed: int = SEED) -> Dataset:
         raise files.missing(folder, ["train.tsv with dev.tsv and test.tsv", *_TABLES])
     name = f"Quora, {len(splits['train']):,}{of_all} training pairs"
     return Dataset(name, splits, Convention(), ("accuracy", "f1"), files=read, notes=notes)
-
-
-def _both(pair: Group) -> frozenset[str]:
-    return frozenset((normalise(pair.query), normalise(pair.candidates[0])))
 
 
 def draw(pairs: list[Group], count: int, seed: int = SEED) -> list[Group]:

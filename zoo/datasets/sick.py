@@ -24,7 +24,7 @@ from pathlib import Path
 from zoo import files
 from zoo.data import DataError, Dataset, Group
 from zoo.metrics import Convention
-from zoo.splits import SEED, hold_out
+from zoo.splits import SEED, hold_out_of
 
 SCALE = (1.0, 5.0)
 CLASSES = ("contradiction", "entailment", "neutral")
@@ -67,7 +67,8 @@ def load(folder: str | Path, held_out: float = 0.3, seed: int = SEED) -> Dataset
     train, dev, note = splits["train"], splits["trial"], "Dev is the trial set."
     if held_out:
         together = train + dev
-        train, dev = draw(together, held_out, read[0], seed)
+        count = max(1, round(held_out * len(together)))
+        train, dev = hold_out_of(read[0], "enough sentences to hold some out", together, count, seed)
         note = f"Dev, {len(dev)} pairs, was drawn from train and trial (seed {seed}); which ones is our own."
     return Dataset(
         "SICK",
@@ -93,18 +94,6 @@ def write(splits: dict[str, list[Group]], folder: str | Path) -> None:
         )
         header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
         files.write_lines(Path(folder) / name, [header, *rows])
-
-
-def draw(groups: list[Group], share: float, path: Path, seed: int = SEED) -> tuple[list[Group], list[Group]]:
-    """Draws a share of some pairs: the others, and those drawn.
-
-    Raises:
-        DataError: if they have one sentence; it names ``path``.
-    """
-    try:
-        return hold_out(groups, max(1, round(share * len(groups))), seed)
-    except ValueError as error:
-        raise DataError(path, None, "enough sentences to hold some out", error) from None
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Group]]:

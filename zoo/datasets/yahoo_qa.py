@@ -31,7 +31,7 @@ from pathlib import Path
 from zoo import files
 from zoo.data import DataError, Dataset, Group
 from zoo.metrics import Convention
-from zoo.splits import SEED, hold_out
+from zoo.splits import SEED, hold_out_of
 
 _PICKLES = ("env.pkl", "env.pkl.zip", "data.pkl", "data.pkl.zip")
 _SPLITS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}
@@ -95,10 +95,7 @@ def _dataset(splits: dict[str, list[Group]], paths: tuple[Path, ...], notes: tup
 
 
 def _draw(groups: list[Group], size: int, seed: int, path: Path) -> tuple[list[Group], list[Group]]:
-    try:
-        return hold_out(groups, size, seed)
-    except ValueError as error:
-        raise DataError(path, None, "enough questions to hold some out", str(error)) from error
+    return hold_out_of(path, "enough questions to hold some out", groups, size, seed)
 
 
 def _read_text(path: Path) -> list[Group]:

@@ -6,10 +6,10 @@ import tarfile
 
 import pytest
 
-from tests.data_checks import real_data, refused
+from tests.data_checks import fault, real_data
 from zoo import augmentation
 from zoo.augmentation import augment, wordnet_synonyms, words_of
-from zoo.data import Group
+from zoo.data import DataError, Group
 from zoo.splits import normalise
 
 SYNONYMS = {"dog": ("hound", "mutt"), "man": ("guy",), "big": ("large", "huge", "great")}
@@ -116,17 +116,17 @@ def test_folders_of_wordnet(wordnet, tmp_path):
     for place in (tmp_path, tmp_path / "corpora" / "wordnet", archived):
         assert "automobile" in wordnet_synonyms(["car"], place)["car"]
     (tmp_path / "corpora" / "wordnet" / "lexnames").unlink()
-    with refused(tmp_path, None, "all files of WordNet 3.0", received="no lexnames"):
+    with pytest.raises(DataError, match=fault(tmp_path, None, "all files of WordNet 3.0", received="no lexnames")):
         wordnet_synonyms(["car"], tmp_path)
 
 
 def test_faults_of_wordnet(tmp_path):
     pytest.importorskip("nltk")
-    with refused(tmp_path, None, "index.noun", received="no such file"):
+    with pytest.raises(DataError, match=fault(tmp_path, None, "index.noun", received="no such file")):
         wordnet_synonyms(["dog"], tmp_path)
     broken = tmp_path / "wordnet.tar.gz"
     broken.write_bytes(b"not an archive")
-    with refused(broken, None, "a whole .zip or .tar.gz archive", received="not"):
+    with pytest.raises(DataError, match=fault(broken, None, "a whole .zip or .tar.gz archive", received="not")):
         wordnet_synonyms(["dog"], broken)
 
 

@@ -1,30 +1,37 @@
-"""The tests of bad files lean on `refused`: it must fail where a file is not refused, or not for its fault."""
+"""The tests of bad files lean on `fault`: they must fail where a file is not refused, or not for its fault."""
 
 import pytest
 
-from tests.data_checks import refused
+from tests.data_checks import fault
 from zoo.data import DataError
+
+FAULT = fault("a.tsv", 3, "two columns", "of text", received="x")
 
 
 @pytest.mark.parametrize(
     "error",
     [
         None,
-        ValueError("a.tsv:3: expected two columns. Received: 'x'"),
-        DataError("a.tsv", 4, "two columns", "x"),
-        DataError("a.tsv", None, "two columns", "x"),
-        DataError("b.tsv", 3, "two columns", "x"),
-        DataError("a.tsv", 3, "three columns", "x"),
-        DataError("a.tsv", 3, "two columns", "y"),
+        ValueError("a.tsv:3: expected two columns of text. Received: 'x'"),
+        DataError("a.tsv", 4, "two columns of text", "x"),
+        DataError("a.tsv", None, "two columns of text", "x"),
+        DataError("b.tsv", 3, "two columns of text", "x"),
+        DataError("a.tsv", 3, "three columns of text", "x"),
+        DataError("a.tsv", 3, "two columns", "x"),
+        DataError("a.tsv", 3, "two columns of text, x", "y"),
+        DataError("a.tsv", 3, "two columns\nof text", "x"),
     ],
 )
-def test_refused_fails_without_the_fault_that_it_names(error):
-    fails = pytest.raises((AssertionError, pytest.fail.Exception, ValueError))
-    with fails, refused("a.tsv", 3, "two columns", received="x"):
+def test_another_fault_or_none_is_not_taken_for_it(error):
+    with (
+        pytest.raises((AssertionError, pytest.fail.Exception, ValueError)) as caught,
+        pytest.raises(DataError, match=FAULT),
+    ):
         if error:
             raise error
+    assert not isinstance(caught.value, DataError)
 
 
-def test_refused_takes_the_fault_that_it_names():
-    with refused("a.tsv", 3, "two columns", received="x"):
-        raise DataError("a.tsv", 3, "two columns", "x")
+def test_the_fault_itself_is():
+    with pytest.raises(DataError, match=FAULT):
+        raise DataError("a.tsv", 3, "two columns of text", "x")

@@ -1,5 +1,7 @@
-from tests.data_checks import refused
-from zoo.data import Dataset, Group
+import pytest
+
+from tests.data_checks import fault
+from zoo.data import DataError, Dataset, Group
 from zoo.data_report import Overlap, SplitReport, check_strict, report
 from zoo.metrics import Convention
 
@@ -63,7 +65,10 @@ def test_leaks():
         "train and test share 0 queries and 1 pairs, e.g. 'q'.",  # the pair is there in the other role
     ]
     assert result.lines()[-2:] == result.leaks
-    with refused("made up", None, "share no query and no pair (--strict)", received="train and dev share 1 queries"):
+    with pytest.raises(
+        DataError,
+        match=fault("made up", None, "share no query and no pair (--strict)", received="train and dev share 1 queries"),
+    ):
         check_strict(result)
 
 

@@ -5,8 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from tests.data_checks import counts, real_data, refused
-from zoo.data import Group
+from tests.data_checks import counts, fault, real_data
+from zoo.data import DataError, Group
 from zoo.datasets import ask_ubuntu
 from zoo.evaluation import evaluate
 from zoo.lexical import SearchEngine
@@ -135,18 +135,20 @@ def test_faults(tmp_path, name, line, number, expected, received):
     keep = list(TEXTS)[1:] if name == "text_tokenized" else []
     rest = [f"{i}\t{TEXTS[i][0]}\t{TEXTS[i][1]}" for i in keep]
     path.write_text("\n".join([first, line, *rest]) + "\n")
-    with refused(path, number, expected, received=received):
+    with pytest.raises(DataError, match=fault(path, number, expected, received=received)):
         ask_ubuntu.load(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["text_tokenized", "train_random", "dev", "test"])
 def test_missing_and_empty_files(tmp_path, name):
     save(tmp_path, **{name: None})
-    with refused(tmp_path, None, f"{name}.txt", received="heldout.txt"):
+    with pytest.raises(DataError, match=fault(tmp_path, None, f"{name}.txt", received="heldout.txt")):
         ask_ubuntu.load(tmp_path)
     if name != "text_tokenized":
         save(tmp_path, **{name: []})
-        with refused(tmp_path / f"{name}.txt", None, "at least one line", received="an empty file"):
+        with pytest.raises(
+            DataError, match=fault(tmp_path / f"{name}.txt", None, "at least one line", received="an empty file")
+        ):
             ask_ubuntu.load(tmp_path)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.data_checks import counts, real_data, refused
-from zoo.data import Group
+from tests.data_checks import counts, fault, real_data
+from zoo.data import DataError, Group
 from zoo.datasets import insurance_qa
 
 V1 = {
@@ -109,12 +109,12 @@ def test_written_files_are_read_back(tmp_path):
 )
 def test_refuses(tmp_path, contents, name, text, line, expected, received):
     save(tmp_path, contents | {name: text})
-    with refused(tmp_path / name, line, expected, received=received):
+    with pytest.raises(DataError, match=fault(tmp_path / name, line, expected, received=received)):
         insurance_qa.load(tmp_path)
 
 
 def test_refuses_a_folder_without_the_files(tmp_path):
-    with refused(tmp_path, None, "vocabulary", received="[]"):
+    with pytest.raises(DataError, match=fault(tmp_path, None, "vocabulary", received="[]")):
         insurance_qa.load(tmp_path)
 
 

@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from tests.data_checks import refused
-from zoo.data import Group
+from tests.data_checks import fault
+from zoo.data import DataError, Group
 from zoo.datasets import pairs
 from zoo.splits import is_mixed
 
@@ -151,23 +151,30 @@ def test_columns_by_name_number_and_group(tmp_path):
 )
 def test_bad_files(tmp_path, name, content, line, expected, received):
     path = save(tmp_path / name, content)
-    with refused(path, line, expected, received=received):
+    with pytest.raises(DataError, match=fault(path, line, expected, received=received)):
         pairs.load(path)
 
 
 def test_bad_columns(tmp_path):
     path = save(tmp_path / "a.tsv", tsv(("a", "b", "1")))
     for number in ("4", "0"):
-        with refused(path, 1, "a column number from 1 to 3", received=number):
+        with pytest.raises(DataError, match=fault(path, 1, "a column number from 1 to 3", received=number)):
             pairs.load(path, query="1", candidate="2", label=number)
-    with refused(path, 1, "label 0 or 1", received="'label'"):  # a header that is not data
+    with pytest.raises(
+        DataError, match=fault(path, 1, "label 0 or 1", received="'label'")
+    ):  # a header that is not data
         pairs.load(path, query="1", candidate="2", label="3")
-    with refused(path, 1, "one column named '1' (without a header row, number all columns", received="'candidate'"):
+    with pytest.raises(
+        DataError,
+        match=fault(path, 1, "one column named '1' (without a header row, number all columns", received="'candidate'"),
+    ):
         pairs.load(path, query="1")
     path = save(tmp_path / "b.tsv", tsv(("a", "b", "1", "g"), ("c", "b", "1", "g"), header=(*HEADER, "list")))
-    with refused(path, 3, "the query 'a', as earlier in group 'g'", received="'c'"):
+    with pytest.raises(DataError, match=fault(path, 3, "the query 'a', as earlier in group 'g'", received="'c'")):
         pairs.load(path, group="list")
-    with refused(tmp_path / "none.tsv", None, "a readable file", received="'No such file or directory'"):
+    with pytest.raises(
+        DataError, match=fault(tmp_path / "none.tsv", None, "a readable file", received="'No such file or directory'")
+    ):
         pairs.load(tmp_path / "none.tsv")
 
 
@@ -236,7 +243,9 @@ def test_too_few_queries_for_a_test_split(tmp_path, rows, expected):
 
 def test_one_query_is_too_few(tmp_path):
     path = save(tmp_path / "a.tsv", tsv(*mixed("a", "A ")))
-    with refused(path, None, "enough queries to hold out a dev split", received="distinct queries=1"):
+    with pytest.raises(
+        DataError, match=fault(path, None, "enough queries to hold out a dev split", received="distinct queries=1")
+    ):
         pairs.load(path)
 
 

@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from tests.data_checks import counts, real_data, refused
-from zoo.data import Group
+from tests.data_checks import counts, fault, real_data
+from zoo.data import DataError, Group
 from zoo.datasets import qatar_living
 
 NAME = "SemEval2016-Task3-CQA-QL-{}.xml"
@@ -147,10 +147,13 @@ def test_threads_without_comments(tmp_path):
 
 
 def test_absent_files(tmp_path):
-    with refused(tmp_path, None, NAME.format("dev"), "-dev-subtaskA.xml", received="[]"):
+    with pytest.raises(DataError, match=fault(tmp_path, None, NAME.format("dev"), "-dev-subtaskA.xml", received="[]")):
         qatar_living.load(tmp_path)
     save(tmp_path, NAME.format("dev"), thread("D", "y", GOOD))
-    with refused(tmp_path, None, NAME.format("train-part1"), "ql2015_lemmatised.jsonl", received="-dev.xml'"):
+    with pytest.raises(
+        DataError,
+        match=fault(tmp_path, None, NAME.format("train-part1"), "ql2015_lemmatised.jsonl", received="-dev.xml'"),
+    ):
         qatar_living.load(tmp_path)
 
 
@@ -168,14 +171,16 @@ def test_absent_files(tmp_path):
 )
 def test_bad_xml(tmp_path, threads, head, line, expected, received):
     path = save(tmp_path, NAME.format("dev"), *threads, head=head)
-    with refused(path, line, expected, received=received):
+    with pytest.raises(DataError, match=fault(path, line, expected, received=received)):
         qatar_living.load(tmp_path)
 
 
 def test_bytes_that_are_not_in_the_stated_encoding(tmp_path):
     path = save(tmp_path, NAME.format("dev"), thread("D", "y", GOOD))
     path.write_bytes(path.read_bytes().replace(b"of it", b"of \xff"))
-    with refused(path, 5, "well-formed XML in its stated encoding", received="invalid token"):
+    with pytest.raises(
+        DataError, match=fault(path, 5, "well-formed XML in its stated encoding", received="invalid token")
+    ):
         qatar_living.load(tmp_path)
 
 
@@ -191,7 +196,7 @@ def test_bytes_that_are_not_in_the_stated_encoding(tmp_path):
 def test_bad_json(tmp_path, row, expected, received):
     save(tmp_path, NAME.format("dev"), thread("D", "y", GOOD))
     path = save_json(tmp_path, "train_part1_recovered.derived.jsonl", DEV, row)
-    with refused(path, 2, expected, received=received):
+    with pytest.raises(DataError, match=fault(path, 2, expected, received=received)):
         qatar_living.load(tmp_path)
 
 
@@ -199,7 +204,7 @@ def test_an_id_in_two_parts(tmp_path):
     save(tmp_path, NAME.format("dev"), thread("D", "y", GOOD))
     save(tmp_path, NAME.format("train-part1"), thread("P", "x", GOOD))
     path = save(tmp_path, NAME.format("train-part2"), thread("P", "z", GOOD))
-    with refused(path, None, "thread ids that are not in", "part1.xml", received="'P'"):
+    with pytest.raises(DataError, match=fault(path, None, "thread ids that are not in", "part1.xml", received="'P'")):
         qatar_living.load(tmp_path)
 
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from tests.data_checks import counts, real_data, refused
-from zoo.data import Group
+from tests.data_checks import counts, fault, real_data
+from zoo.data import DataError, Group
 from zoo.datasets import qatar_living_questions
 from zoo.datasets.qatar_living import TEST_IN_2015
 from zoo.evaluation import evaluate
@@ -105,13 +105,13 @@ def test_part_1_from_a_table(tmp_path):
     assert first == Group("T1", ("a b", "asked"), (("c d", "found 1"), ("e", "found 2")), (1, 0))
     assert second.candidates == (("", 'f "3"'),) and second.query == ("a, x", "other")
     path.write_text("feature,question\n")
-    with refused(path, 1, "the header", received="['feature', 'question']"):
+    with pytest.raises(DataError, match=fault(path, 1, "the header", received="['feature', 'question']")):
         qatar_living_questions.load(tmp_path)
     path.write_text("feature,question,rel_question,labels\na,b\n")
-    with refused(path, 2, "4 columns", received="['a', 'b']"):
+    with pytest.raises(DataError, match=fault(path, 2, "4 columns", received="['a', 'b']")):
         qatar_living_questions.load(tmp_path)
     path.write_text("feature,question,rel_question,labels\na,b,c,Good\n")
-    with refused(path, 2, "a label out of", received="'Good'"):
+    with pytest.raises(DataError, match=fault(path, 2, "a label out of", received="'Good'")):
         qatar_living_questions.load(tmp_path)
 
 
@@ -136,7 +136,7 @@ def test_what_pre_training_reads(tmp_path):
     assert {("new", "text"), ("old", "one")} <= texts
     assert not {("d", "BODY of d!"), ("of", "test")} & texts and not any(title == "dev's" for title, _ in texts)
     path.write_text('{"id": "Q1", "subject": "no body", "origin2015": "train"}\n')
-    with refused(path, 1, "a text under the key 'body'", received="None"):
+    with pytest.raises(DataError, match=fault(path, 1, "a text under the key 'body'", received="None")):
         qatar_living_questions.load(tmp_path)
 
 
@@ -163,13 +163,13 @@ def test_broken_xml_entities_and_files_without_questions(tmp_path):
     save_all(tmp_path)
     path = tmp_path / NAME.format("dev")
     path.write_text(HEAD + "<OrgQuestion")
-    with refused(path, 3, "well-formed XML", received="unclosed token"):
+    with pytest.raises(DataError, match=fault(path, 3, "well-formed XML", received="unclosed token")):
         qatar_living_questions.load(tmp_path)
     path.write_text('<!DOCTYPE xml [<!ENTITY a "b">]>\n<xml/>')
-    with refused(path, 1, "no entity declarations", received="'a'"):
+    with pytest.raises(DataError, match=fault(path, 1, "no entity declarations", received="'a'")):
         qatar_living_questions.load(tmp_path)
     path.write_text(HEAD + "</xml>")
-    with refused(path, None, "at least one OrgQuestion", received="'none'"):
+    with pytest.raises(DataError, match=fault(path, None, "at least one OrgQuestion", received="'none'")):
         qatar_living_questions.load(tmp_path)
 
 
@@ -177,7 +177,7 @@ def test_broken_xml_entities_and_files_without_questions(tmp_path):
 def test_missing_files(tmp_path, absent):
     save_all(tmp_path)
     (tmp_path / NAME.format(absent)).unlink()
-    with refused(tmp_path, None, "one of these files", received="test.xml"):
+    with pytest.raises(DataError, match=fault(tmp_path, None, "one of these files", received="test.xml")):
         qatar_living_questions.load(tmp_path)
 
 

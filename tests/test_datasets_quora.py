@@ -1,7 +1,8 @@
 import pytest
 
-from tests.data_checks import counts, real_data, refused
+from tests.data_checks import counts, fault, real_data
 from zoo import samples
+from zoo.data import DataError
 from zoo.datasets import quora
 
 LINES = "1\ta b ?\tc\t7\n0\t\td e\t8\n"
@@ -45,13 +46,13 @@ def test_lines(tmp_path, subfolder):
 )
 def test_a_broken_line(tmp_path, line, expected, received):
     save(tmp_path, train=LINES, dev=f"{LINES}{line}\n", test=LINES)
-    with refused(tmp_path / "dev.tsv", 3, expected, received=received):
+    with pytest.raises(DataError, match=fault(tmp_path / "dev.tsv", 3, expected, received=received)):
         quora.load(tmp_path)
 
 
 def test_an_empty_file(tmp_path):
     save(tmp_path, train=LINES, dev="\n", test=LINES)
-    with refused(tmp_path / "dev.tsv", None, "at least one pair", received="no line"):
+    with pytest.raises(DataError, match=fault(tmp_path / "dev.tsv", None, "at least one pair", received="no line")):
         quora.load(tmp_path)
 
 
@@ -86,7 +87,7 @@ def test_tables(tmp_path, name, delimiter):
 )
 def test_a_broken_table(tmp_path, content, line, expected, received):
     (tmp_path / "train.csv").write_text(content, encoding="utf-8")
-    with refused(tmp_path / "train.csv", line, expected, received=received):
+    with pytest.raises(DataError, match=fault(tmp_path / "train.csv", line, expected, received=received)):
         quora.load(tmp_path)
 
 
@@ -102,7 +103,7 @@ def test_a_pair_of_dev_or_test_is_not_in_train_the_other_way_round(tmp_path):
 
 def test_nothing_there(tmp_path):
     save(tmp_path, train=LINES)
-    with refused(tmp_path, None, "quora_duplicate_questions.tsv", received="train.tsv"):
+    with pytest.raises(DataError, match=fault(tmp_path, None, "quora_duplicate_questions.tsv", received="train.tsv")):
         quora.load(tmp_path)
 
 

@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
-from tests.data_checks import counts, real_data, refused
-from zoo.data import Group
+from tests.data_checks import counts, fault, real_data
+from zoo.data import DataError, Group
 from zoo.datasets import sick, sts
 
 HEADER = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
@@ -77,26 +77,34 @@ def test_written_files_are_read_again(tmp_path):
 )
 def test_faults_have_a_place(tmp_path, row, parts, received):
     save(tmp_path, train=[*rows(1, 3), row], trial=rows(10, 3), test=rows(20, 3))
-    with refused(tmp_path / "SICK_train.txt", 5, *parts, received=received):
+    with pytest.raises(DataError, match=fault(tmp_path / "SICK_train.txt", 5, *parts, received=received)):
         sick.load(tmp_path)
 
 
 def test_faults_of_files(tmp_path):
-    with refused(tmp_path, None, "SICK_train.txt", "SICK.txt", received="[]"):
+    with pytest.raises(DataError, match=fault(tmp_path, None, "SICK_train.txt", "SICK.txt", received="[]")):
         sick.load(tmp_path)
     save(tmp_path, train=rows(1, 3), trial=[], test=rows(20, 3))
-    with refused(tmp_path / "SICK_trial.txt", None, "pairs of the trial set", received="none"):
+    with pytest.raises(
+        DataError, match=fault(tmp_path / "SICK_trial.txt", None, "pairs of the trial set", received="none")
+    ):
         sick.load(tmp_path)
     (tmp_path / "SICK_trial.txt").write_text("pair_ID\tsentence_A\n")
-    with refused(tmp_path / "SICK_trial.txt", 1, "sentence_B, relatedness_score", received="pair_ID"):
+    with pytest.raises(
+        DataError, match=fault(tmp_path / "SICK_trial.txt", 1, "sentence_B, relatedness_score", received="pair_ID")
+    ):
         sick.load(tmp_path)
     (tmp_path / "whole").mkdir()
     (tmp_path / "whole" / "SICK.txt").write_text(f"{WHOLE}\n1\ta\tb\tNEUTRAL\t2\tDEV\n")
-    with refused(tmp_path / "whole" / "SICK.txt", 2, "TRAIN, TRIAL or TEST", received="DEV"):
+    with pytest.raises(
+        DataError, match=fault(tmp_path / "whole" / "SICK.txt", 2, "TRAIN, TRIAL or TEST", received="DEV")
+    ):
         sick.load(tmp_path / "whole")
     (tmp_path / "same").mkdir()
     save(tmp_path / "same", train=["1\ta\tb\t2\tNEUTRAL"] * 2, trial=["1\ta\tc\t2\tNEUTRAL"], test=rows(9, 1))
-    with refused(tmp_path / "same" / "SICK_train.txt", None, "enough sentences", received="distinct"):
+    with pytest.raises(
+        DataError, match=fault(tmp_path / "same" / "SICK_train.txt", None, "enough sentences", received="distinct")
+    ):
         sick.load(tmp_path / "same")
 
 
@@ -124,18 +132,18 @@ def test_official_files_of_a_year(tmp_path):
     wanted = "a score for each of the 3 lines of STS.input.OnWN.txt"
     for scores, count in (("5.0\n", "1 lines"), ("5.0\n\n2.5\n1.0\n", "4 lines")):
         (tmp_path / "STS.gs.OnWN.txt").write_text(scores)
-        with refused(tmp_path / "STS.gs.OnWN.txt", None, wanted, received=count):
+        with pytest.raises(DataError, match=fault(tmp_path / "STS.gs.OnWN.txt", None, wanted, received=count)):
             sts.read_year(tmp_path)
 
 
 def test_faults_of_a_year(tmp_path):
-    with refused(tmp_path, None, "*.tsv", "STS.input.*.txt", received="[]"):
+    with pytest.raises(DataError, match=fault(tmp_path, None, "*.tsv", "STS.input.*.txt", received="[]")):
         sts.read_year(tmp_path)
     (tmp_path / "x.tsv").write_text("1\ta\tb\n6\ta\tb\n")
-    with refused(tmp_path / "x.tsv", 2, "a score from 0 to 5", received="6"):
+    with pytest.raises(DataError, match=fault(tmp_path / "x.tsv", 2, "a score from 0 to 5", received="6")):
         sts.read_year(tmp_path)
     (tmp_path / "x.tsv").write_text("1\ta\n")
-    with refused(tmp_path / "x.tsv", 1, "two sentences", received="1"):
+    with pytest.raises(DataError, match=fault(tmp_path / "x.tsv", 1, "two sentences", received="1")):
         sts.read_year(tmp_path)
 
 
@@ -150,5 +158,5 @@ def test_benchmark(tmp_path):
     assert (group.query, group.candidates, group.labels) == (("A test.",), (('"B".',),), (4.0,))
     assert dataset.scale == (0, 5) and dataset.metrics == ("pearson", "spearman", "mse")
     (tmp_path / "sts-dev.csv").unlink()
-    with refused(tmp_path, None, "sts-dev.csv", received="sts-test.csv"):
+    with pytest.raises(DataError, match=fault(tmp_path, None, "sts-dev.csv", received="sts-test.csv")):
         sts.load(tmp_path)

@@ -4,7 +4,8 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from tests.data_checks import refused
+from tests.data_checks import fault
+from zoo.data import DataError
 from zoo.datasets import ask_ubuntu, stack_exchange
 
 BANNER = """<blockquote>
@@ -137,7 +138,7 @@ def test_what_was_posted_again_is_one_question_and_no_list_of_train_holds_what_d
 def test_faults(tmp_path, name, rows, line, expected, received):
     save_dump(tmp_path)
     path = save(tmp_path, name, *rows)
-    with refused(path, line, expected, received=received):
+    with pytest.raises(DataError, match=fault(path, line, expected, received=received)):
         stack_exchange.convert(tmp_path, tmp_path / "out")
 
 
@@ -145,14 +146,19 @@ def test_entities_and_missing_files(tmp_path, capsys):
     save_dump(tmp_path)
     path = tmp_path / "Posts.xml"
     path.write_text('<!DOCTYPE rows [<!ENTITY a "b">]>\n<rows/>')
-    with refused(path, 1, "no entity declarations", received="'a'"):
+    with pytest.raises(DataError, match=fault(path, 1, "no entity declarations", received="'a'")):
         stack_exchange.read_questions(path)
     path.write_text('<?xml version="1.0" encoding="shift_jis"?>\n<rows/>')
-    with refused(path, 1, "XML in an encoding such as UTF-8", received="multi-byte encodings are not supported"):
+    with pytest.raises(
+        DataError,
+        match=fault(path, 1, "XML in an encoding such as UTF-8", received="multi-byte encodings are not supported"),
+    ):
         stack_exchange.read_questions(path)
     (path.parent / "Posts.xml.gz").write_bytes(b"\x1f\x8b\x08\x00")
     path.unlink()
-    with refused(path.parent / "Posts.xml.gz", None, "a whole gzip stream", received="ended"):
+    with pytest.raises(
+        DataError, match=fault(path.parent / "Posts.xml.gz", None, "a whole gzip stream", received="ended")
+    ):
         stack_exchange.read_questions(path.parent / "Posts.xml.gz")
     (path.parent / "Posts.xml.gz").unlink()
     assert stack_exchange.main([str(tmp_path), str(tmp_path / "out")]) == 2

@@ -1,7 +1,7 @@
 import pytest
 
-from tests.data_checks import counts, real_data, refused
-from zoo.data import Group
+from tests.data_checks import counts, fault, real_data
+from zoo.data import DataError, Group
 from zoo.datasets import trec_qa
 
 XML = """<QApairs id='7'>
@@ -88,7 +88,10 @@ def test_real_token_files(tmp_path):
     assert counts_of(trec_qa.load(tmp_path, clean=True)) == {"train": (93, 4718, 348)} | CLEAN
     of_xml = trec_qa.load(real_data("trecqa")).splits["test"]
     assert [g.id for g in dataset.splits["test"]] == [g.id for g in of_xml]
-    with refused(tmp_path, None, "TRAIN-ALL.xml", "train-all/b.toks", "POSInput", received="['castorini']"):
+    with pytest.raises(
+        DataError,
+        match=fault(tmp_path, None, "TRAIN-ALL.xml", "train-all/b.toks", "POSInput", received="['castorini']"),
+    ):
         trec_qa.load(tmp_path, train_set="all")
 
 
@@ -96,7 +99,10 @@ def test_real_clean_token_folders_alone(tmp_path):
     for name in ("train", "clean-dev", "clean-test"):
         (tmp_path / name).symlink_to(real_data("trecqa").resolve() / "castorini" / name)
     assert counts_of(trec_qa.load(tmp_path, clean=True)) == {"train": (93, 4718, 348)} | CLEAN
-    with refused(tmp_path, None, "DEV.xml, raw-dev/a.toks", received="['clean-dev', 'clean-test', 'train']"):
+    with pytest.raises(
+        DataError,
+        match=fault(tmp_path, None, "DEV.xml, raw-dev/a.toks", received="['clean-dev', 'clean-test', 'train']"),
+    ):
         trec_qa.load(tmp_path)
 
 
@@ -157,13 +163,16 @@ def test_unknown_train_set(tmp_path):
 def test_bad_xml_like(tmp_path, old, new, line, expected, received):
     assert XML.count(old) == 1
     save_xml(tmp_path, XML.replace(old, new))
-    with refused(tmp_path / "TRAIN.xml", line, expected, received=received):
+    with pytest.raises(DataError, match=fault(tmp_path / "TRAIN.xml", line, expected, received=received)):
         trec_qa.load(tmp_path)
 
 
 def test_nothing_in_it(tmp_path):
     save_xml(tmp_path, "")
-    with refused(tmp_path / "TRAIN.xml", None, "at least one question with a candidate", received="'none'"):
+    with pytest.raises(
+        DataError,
+        match=fault(tmp_path / "TRAIN.xml", None, "at least one question with a candidate", received="'none'"),
+    ):
         trec_qa.load(tmp_path)
 
 
@@ -177,7 +186,7 @@ def test_nothing_in_it(tmp_path):
 )
 def test_bad_token_files(tmp_path, contents, file, line, expected, received):
     save_tokens(tmp_path, **contents)
-    with refused(tmp_path / "train" / file, line, expected, received=received):
+    with pytest.raises(DataError, match=fault(tmp_path / "train" / file, line, expected, received=received)):
         trec_qa.load(tmp_path)
 
 
@@ -185,10 +194,10 @@ def test_bad_table(tmp_path):
     save_xml(tmp_path)
     path = tmp_path / "train_all.derived.tsv"
     path.write_text("1\t1\tq\ta\n\n1\t1\tq\n")
-    with refused(path, 3, "4 columns", received=r"'1\t1\tq'"):
+    with pytest.raises(DataError, match=fault(path, 3, "4 columns", received=r"'1\t1\tq'")):
         trec_qa.load(tmp_path, train_set="all")
     path.write_text("1\tx\tq\ta\n")
-    with refused(path, 1, "label 0 or 1", received="'x'"):
+    with pytest.raises(DataError, match=fault(path, 1, "label 0 or 1", received="'x'")):
         trec_qa.load(tmp_path, train_set="all")
 
 
@@ -215,7 +224,9 @@ def test_pos_input(tmp_path):
 )
 def test_bad_pos_input(tmp_path, question, line, expected, received):
     save_pos_input(tmp_path, question)
-    with refused(tmp_path / "Train1-2393.Question.POSInput", line, expected, received=received):
+    with pytest.raises(
+        DataError, match=fault(tmp_path / "Train1-2393.Question.POSInput", line, expected, received=received)
+    ):
         trec_qa.load(tmp_path, train_set="all")
 
 

@@ -3,8 +3,8 @@ import pickle
 
 import pytest
 
-from tests.data_checks import counts, real_data, refused
-from zoo.data import Group
+from tests.data_checks import counts, fault, real_data
+from zoo.data import DataError, Group
 from zoo.datasets import yahoo_qa
 
 BLOCK = "".join(f"how to boil an egg#answer {i}#{int(i == 4)}\n" for i in range(5))
@@ -97,18 +97,23 @@ def test_empty_texts_are_legal(tmp_path):
 )
 def test_bad_line(tmp_path, line, expected, received):
     save(tmp_path, train=BLOCK + "\n" + line + "\n", test=BLOCK)
-    with refused(tmp_path / "train.txt", 7, expected, received=received):
+    with pytest.raises(DataError, match=fault(tmp_path / "train.txt", 7, expected, received=received)):
         yahoo_qa.load(tmp_path)
 
 
 def test_bad_files(tmp_path):
-    with refused(tmp_path, None, "env.pkl", "train.txt", "valid.txt", "data.txt", received="[]"):
+    with pytest.raises(
+        DataError, match=fault(tmp_path, None, "env.pkl", "train.txt", "valid.txt", "data.txt", received="[]")
+    ):
         yahoo_qa.load(tmp_path)
     save(tmp_path, train=BLOCK, test="\n")
-    with refused(tmp_path / "test.txt", None, "at least one line", received="no line"):
+    with pytest.raises(DataError, match=fault(tmp_path / "test.txt", None, "at least one line", received="no line")):
         yahoo_qa.load(tmp_path)
     save(tmp_path, test=BLOCK)
-    with refused(tmp_path / "train.txt", None, "enough questions", received="number of distinct queries=1"):
+    with pytest.raises(
+        DataError,
+        match=fault(tmp_path / "train.txt", None, "enough questions", received="number of distinct queries=1"),
+    ):
         yahoo_qa.load(tmp_path)
 
 
@@ -164,7 +169,7 @@ def test_pickle_of_python_2(tmp_path):
 def test_bad_pickle(tmp_path, content, expected, received):
     path = tmp_path / "env.pkl"
     path.write_bytes(pickle.dumps(content))
-    with refused(path, None, expected, received=received):
+    with pytest.raises(DataError, match=fault(path, None, expected, received=received)):
         yahoo_qa.load(tmp_path)
 
 

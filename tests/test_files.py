@@ -7,8 +7,9 @@ import zipfile
 
 import pytest
 
-from tests.data_checks import refused
+from tests.data_checks import fault
 from zoo import files
+from zoo.data import DataError
 
 
 def test_find_prefers_the_earlier_name_and_knows_gz(tmp_path):
@@ -23,10 +24,10 @@ def test_find_prefers_the_earlier_name_and_knows_gz(tmp_path):
 
 def test_missing_names_the_folder_and_what_lies_there(tmp_path):
     (tmp_path / "other.txt").write_text("")
-    with refused(tmp_path, None, "a.txt, b.txt", received="['other.txt']"):
+    with pytest.raises(DataError, match=fault(tmp_path, None, "a.txt, b.txt", received="['other.txt']")):
         raise files.missing(tmp_path, ["a.txt", "b.txt"])
     absent = tmp_path / "absent"
-    with refused(absent, None, "a.txt", received="'no such folder'"):
+    with pytest.raises(DataError, match=fault(absent, None, "a.txt", received="'no such folder'")):
         raise files.missing(absent, ["a.txt"])
 
 
@@ -47,23 +48,25 @@ def test_empty_file_has_no_lines(tmp_path):
 def test_bad_utf8_names_line_and_byte(tmp_path):
     path = tmp_path / "bad.txt"
     path.write_bytes(b"fine\nabc\xffdef\n")
-    with refused(path, 2, "expected UTF-8 text, but byte 4", received=r"b'\xff'"):
+    with pytest.raises(DataError, match=fault(path, 2, "expected UTF-8 text, but byte 4", received=r"b'\xff'")):
         list(files.read_lines(path))
 
 
 def test_broken_gzip(tmp_path):
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(" ".join(map(str, range(50_000))).encode())[:1000])
-    with refused(path, 1, "expected a whole gzip stream", received="end-of-stream"):
+    with pytest.raises(DataError, match=fault(path, 1, "expected a whole gzip stream", received="end-of-stream")):
         list(files.read_lines(path))
-    with refused(path, None, "expected a whole gzip stream", received="end-of-stream"):
+    with pytest.raises(DataError, match=fault(path, None, "expected a whole gzip stream", received="end-of-stream")):
         files.read_bytes(path)
 
 
 def test_unreadable_file(tmp_path):
-    with refused(tmp_path / "none", None, "a readable file", received="'No such file or directory'"):
+    with pytest.raises(
+        DataError, match=fault(tmp_path / "none", None, "a readable file", received="'No such file or directory'")
+    ):
         files.read_bytes(tmp_path / "none")
-    with refused(tmp_path, None, "a readable file", received="'Is a directory'"):
+    with pytest.raises(DataError, match=fault(tmp_path, None, "a readable file", received="'Is a directory'")):
         files.read_bytes(tmp_path)
 
 
@@ -85,7 +88,7 @@ def test_json_lines(tmp_path):
 def test_bad_json_line(tmp_path, line, expected, received):
     path = tmp_path / "x.jsonl"
     path.write_text('{"a": 1}\n' + line + "\n")
-    with refused(path, 2, "expected " + expected, received=received):
+    with pytest.raises(DataError, match=fault(path, 2, "expected " + expected, received=received)):
         list(files.read_json_lines(path))
 
 
@@ -135,7 +138,7 @@ class Hostile:
 def test_pickle_refuses_all_else_by_name(tmp_path, value, name):
     path = tmp_path / "x.pkl"
     path.write_bytes(pickle.dumps(value))
-    with refused(path, None, "a pickle of plain containers", received=f"'{name}'"):
+    with pytest.raises(DataError, match=fault(path, None, "a pickle of plain containers", received=f"'{name}'")):
         files.read_pickle(path)
 
 
@@ -146,7 +149,7 @@ def test_pickle_refuses_all_else_by_name(tmp_path, value, name):
 def test_broken_pickle(tmp_path, content, received):
     path = tmp_path / "x.pkl"
     path.write_bytes(content)
-    with refused(path, None, "a pickle of plain containers", received=received):
+    with pytest.raises(DataError, match=fault(path, None, "a pickle of plain containers", received=received)):
         files.read_pickle(path)
 
 
@@ -155,15 +158,15 @@ def test_zip_archive_with_two_files(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a", b"")
         archive.writestr("b", b"")
-    with refused(path, None, "one file", received="['a', 'b']"):
+    with pytest.raises(DataError, match=fault(path, None, "one file", received="['a', 'b']")):
         files.read_pickle(path)
 
 
 def test_text_of_a_pickle():
     assert files.to_text("a", "f") == "a"
-    with refused("f", None, "expected a text", received="3"):
+    with pytest.raises(DataError, match=fault("f", None, "expected a text", received="3")):
         files.to_text(3, "f")
-    with refused("f", None, "expected UTF-8 text", received=r"b'\xff'"):
+    with pytest.raises(DataError, match=fault("f", None, "expected UTF-8 text", received=r"b'\xff'")):
         files.to_text(b"\xff", "f")
 
 

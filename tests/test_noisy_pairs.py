@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from tests.data_checks import refused
+from tests.data_checks import fault
 from zoo import noisy_pairs, samples
-from zoo.data import Group
+from zoo.data import DataError, Group
 from zoo.datasets import paralex, quora
 
 
@@ -173,12 +173,12 @@ def test_clusters(tmp_path):
 )
 def test_broken_files(tmp_path, name, content, line, expected, received):
     (tmp_path / name).write_text(content, "utf-8")
-    with refused(tmp_path / name, line, expected, received=received):
+    with pytest.raises(DataError, match=fault(tmp_path / name, line, expected, received=received)):
         paralex.load(tmp_path)
 
 
 def test_no_file(tmp_path):
-    with refused(tmp_path, None, "word_alignments.txt", received="[]"):
+    with pytest.raises(DataError, match=fault(tmp_path, None, "word_alignments.txt", received="[]")):
         paralex.load(tmp_path)
 
 

@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+import zoo.quiet_tensorflow  # noqa: F401
 from export.graph_ops import read_signatures
 from export.parity import ParityError
 from export.saved_model import ExportError, export
@@ -41,10 +42,13 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     print(f"Exported {options.run} to {version}")
+    if run.metrics["training"]["interrupted"]:
+        print(f"note: the training of this run was interrupted; it is epoch {run.metrics['training']['best_epoch']}")
     for name, (inputs, outputs) in read_signatures(version).items():
         print(f"  {name}: {', '.join(inputs)} -> {', '.join(outputs)}")
     parity = json.loads((version / "assets.extra" / "parity.json").read_text("utf-8"))
     print(f"Parity: {parity['num_pairs']} hard texts, largest difference {parity['largest_difference']:.1e}")
+    print(f"to try it: python -m export.server {options.destination}")
     return 0
 
 

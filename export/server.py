@@ -37,6 +37,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+import zoo.quiet_tensorflow  # noqa: F401
 from export.rest import RequestError
 from export.served_model import ServedModel
 from export.versions import list_versions
@@ -137,10 +138,15 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    if not 0 <= options.port <= 65535:
+        parser.error(f"--port must be between 0 and 65535. Received: {options.port}")
     try:
         listener = socket.create_server((options.host, options.port), backlog=128)
     except OSError as error:
-        print(f"Cannot listen. Received: host={options.host}, port={options.port}: {error}", file=sys.stderr)
+        print(
+            f"Cannot listen; --port 0 takes any free port. Received: host={options.host}, port={options.port}: {error}",
+            file=sys.stderr,
+        )
         return 1
     # Inherited by each connection: a reply in two writes would otherwise wait 40 ms for an acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -27,8 +27,8 @@ BUILDERS = {
     ),
     *("partial", "register_keras_serializable", "with_name"),
 }
-# TensorFlow reads this variable when it is imported, so it must be there before.
-EFFECTS = {"zoo": ["os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')"]}
+# Imported for what it does, by the commands.
+EFFECTS = {"zoo.quiet_tensorflow": ["_start()"]}
 # DataError adds what it received, RequestError has the words of TF Serving, ImportError names what is missing.
 SPEAK_OTHERWISE = {"DataError", "RequestError", "ImportError", "SystemExit"}
 

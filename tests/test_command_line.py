@@ -15,6 +15,7 @@ from recipes.__main__ import modules
 from zoo import command_line, comparison, tuning
 from zoo.data import Dataset, Group
 from zoo.datasets import trec_qa
+from zoo.knob_meanings import MEANINGS
 from zoo.metrics import Convention
 
 ROOT = Path(__file__).parents[1]
@@ -51,7 +52,12 @@ def test_twenty_lines_train_and_are_compared(small_file, tmp_path, capsys):
     said = capsys.readouterr().out
     table = said[said.rindex("model ") :]
     assert "ctrn" in table and "(2)" in table and "bm25" in table
-    assert "not comparable" not in said
+    assert "not comparable" not in said and "paper" not in table
+    assert "epoch 1 of 1 is kept, the best by dev map\n" in said
+    latest = (tmp_path / "runs/pairs/latest").resolve()
+    assert f"to serve it: python -m export {latest.parent / latest.name} served" in said
+    kept = (tmp_path / "runs/pairs/comparison.txt").read_text("utf-8")
+    assert table.partition("\n\n")[0] in kept
     knobs = {knob.name for knob in tuning.knobs(pairs.recipe)}
     for run in comparison.finished_runs(tmp_path / "runs", "pairs"):
         assert set(run.settings["knobs"]) == knobs
@@ -81,7 +87,7 @@ def test_broken_file_ends_with_one_line(name, tmp_path, capsys):
 
 
 def folders(root):
-    return sorted(folder.name.split("-", 2)[2] for folder in root.iterdir() if not folder.is_symlink())
+    return sorted(f.name.split("-", 2)[2] for f in root.iterdir() if f.is_dir() and not f.is_symlink())
 
 
 def test_a_scorer_is_run_once(small_file, tmp_path):
@@ -147,15 +153,16 @@ def test_missing_file(tmp_path, capsys):
     [
         (["--nonsense"], "--nonsense"),
         (["--model", "bert"], "ctrn"),  # lists what there is
-        (["--dropout", "-1"], "Received: -1"),
-        (["--filters", "many"], "many"),
-        (["--seeds", "0"], "Received: 0"),
-        (["--epochs", "0"], "Received: 0"),
+        (["--dropout", "-1"], "Received: '-1'"),
+        (["--dropout", "1.5"], "expected a share: at least 0 and below 1. Received: '1.5'"),
+        (["--filters", "many"], "expected a whole number of at least 1. Received: 'many'"),
+        (["--seeds", "0"], "Received: '0'"),
+        (["--epochs", "0"], "Received: '0'"),
         (["--tune", "2", "--table"], "leave --table out"),
         (["--tune", "2", "--seeds", "2"], "leave --seeds out"),
         (["--tune", "2", "--model", "bm25"], "Received: --model bm25"),
         (["--from", "no-such-run"], "Received: 'no-such-run'"),
-        (["--seed", "-1"], "Received: -1"),
+        (["--seed", "-1"], "Received: '-1'"),
         (["--replicas", "3"], "--replicas needs --strategy mirrored"),
         (["--tuner", "random"], "--tuner needs --tune"),
         (["--epoch", "1"], "--epoch"),  # no abbreviations: a new flag must not change an old command
@@ -165,7 +172,17 @@ def test_wrong_use(arguments, said, capsys):
     with pytest.raises(SystemExit) as end:
         run_pairs(*arguments)
     assert end.value.code == 2
-    assert said in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+def test_vectors_of_none_of_the_words_are_refused(small_file, tmp_path, capsys):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("Wort 1.0 2.0\n")
+    runs = tmp_path / "runs"
+    assert run_pairs("--train", small_file, "--runs", runs, "--embeddings", vectors, *TINY) == 2
+    assert f"{vectors}: expected vectors of words of the training texts. Received: " in capsys.readouterr().err
+    assert folders(runs / "pairs") == ["bm25-1", "random-1", "tfidf-1"]  # no folder without a run
 
 
 def test_strict_refuses_shared_queries(tmp_path, capsys):
@@ -187,7 +204,12 @@ def test_every_knob_is_a_flag_with_its_default(capsys):
         assert len(space) >= 12
         for knob in space:
             assert f"--{knob.name.replace('_', '-')}" in help_
+            assert MEANINGS[knob.name]
         assert module.__doc__.splitlines()[0] in help_
+
+
+def test_no_meaning_is_of_a_knob_that_is_gone():
+    assert MEANINGS.keys() == {knob.name for module in modules().values() for knob in tuning.knobs(module.recipe)}
 
 
 def test_flags_reach_the_recipe():
@@ -245,7 +267,8 @@ def test_module_runs_as_a_command():
         text=True,
     )
     assert done.returncode == 2
-    assert "/no/such/folder" in done.stderr.splitlines()[-1]
+    (line,) = done.stderr.splitlines()  # TensorFlow's own are held back
+    assert "/no/such/folder" in line
 
 
 def test_a_default_that_depends_on_another_knob_holds_on_the_command_line(tmp_path, monkeypatch):
@@ -283,6 +306,7 @@ def test_divergence_is_a_failure_and_not_wrong_use(small_file, tmp_path, capsys,
     monkeypatch.setattr("zoo.training.score_split", lambda model, split: np.full(len(split.labels), np.nan))
     assert run_pairs("--train", small_file, "--runs", tmp_path / "runs", *TINY) == 1
     assert "try a lower learning rate. Received: epoch 1, knobs=" in capsys.readouterr().err
+    assert folders(tmp_path / "runs/pairs") == ["bm25-1", "random-1", "tfidf-1"]
 
 
 def test_interrupt_ends_the_whole_command(small_file, tmp_path, capsys, monkeypatch):
@@ -292,6 +316,7 @@ def test_interrupt_ends_the_whole_command(small_file, tmp_path, capsys, monkeypa
     monkeypatch.setattr("keras.Model.fit", interrupt)
     assert run_pairs("--train", small_file, "--runs", tmp_path / "runs", "--seeds", 3, *TINY) == 130
     assert capsys.readouterr().out.count("word vectors:") == 1
+    assert folders(tmp_path / "runs/pairs") == ["bm25-1", "random-1", "tfidf-1"]
 
 
 def test_runs_that_are_not_whole_are_passed_over(tmp_path):

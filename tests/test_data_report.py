@@ -49,7 +49,9 @@ def test_lines():
     assert lines[0].split()[:3] == ["split", "groups", "pairs"]
     assert lines[1].split() == ["train", "3", "7", "4", "1", "1", "1..2.3..5", "2", "2", "1"]
     assert len({len(line) for line in lines[:3]}) == 1 and len(lines[0]) < 110
-    assert lines[3] == "No query or pair is in two splits."
+    assert "repeated: rows beyond the first" in lines[3] and "contradictory: pairs with several labels" in lines[3]
+    assert lines[4] == "No query or pair is in two splits."
+    assert lines[5:] == ["dev has only 1 query: each moves a figure by up to 1.00."]
 
 
 def test_leaks():
@@ -64,7 +66,7 @@ def test_leaks():
         "train and dev share 1 queries and 1 pairs, e.g. 'what is it'.",
         "train and test share 0 queries and 1 pairs, e.g. 'q'.",  # the pair is there in the other role
     ]
-    assert result.lines()[-2:] == result.leaks
+    assert result.lines()[-4:-2] == result.leaks
     with pytest.raises(
         DataError,
         match=fault("made up", None, "share no query and no pair (--strict)", received="train and dev share 1 queries"),

@@ -19,6 +19,20 @@ def save(folder, **contents):
         (folder / f"{name}.txt").write_text(content, encoding="utf-8")
 
 
+def not_the_papers(questions):
+    """What is said of files that hold far less than the paper's."""
+    return (
+        f"Trained on {questions} questions, where the paper has about 50,600: "
+        "its figures are of other data, and not comparable."
+    )
+
+
+def test_files_of_the_papers_size_have_no_such_note(tmp_path, monkeypatch):
+    monkeypatch.setattr(yahoo_qa, "PAPER_QUESTIONS", 2)
+    save(tmp_path, train=BLOCK, dev=BLOCK, test=BLOCK)
+    assert yahoo_qa.load(tmp_path).notes == ()
+
+
 def test_real_splits():
     dataset = yahoo_qa.load(real_data("yahooqa"))
     assert {split: counts(groups) for split, groups in dataset.splits.items()} == {
@@ -30,7 +44,10 @@ def test_real_splits():
     assert not {g.query for g in dataset.splits["train"]} & {g.query for g in dataset.splits["dev"]}
     assert dataset.convention.ties == "pessimistic" and dataset.metrics == ("p@1", "mrr")
     assert len(dataset.files) == 2
-    assert dataset.notes == ("The dev split of 240 questions was drawn from train (seed 2018); it is our own.",)
+    assert dataset.notes == (
+        "The dev split of 240 questions was drawn from train (seed 2018); it is our own.",
+        not_the_papers("1,280"),
+    )
     again = yahoo_qa.load(real_data("yahooqa"), seed=1)
     assert again.splits["dev"] != dataset.splits["dev"] and again.splits["test"] == dataset.splits["test"]
 
@@ -45,6 +62,7 @@ def test_real_single_file(tmp_path):
     assert len(ids) == 1760
     assert dataset.notes == (
         "Dev and test, 176 questions each, were drawn from data.txt (seed 2018); the split is our own.",
+        not_the_papers("1,408"),
     )
 
 
@@ -70,7 +88,7 @@ def test_runs_of_one_question(tmp_path):
     ]
     assert len({g.id for g in train}) == 5
     assert dataset.splits["dev"] == dataset.splits["test"]
-    assert dataset.notes == ()
+    assert dataset.notes == (not_the_papers("5"),)
 
 
 def test_valid_is_another_name_of_dev(tmp_path):
@@ -133,7 +151,7 @@ def test_pickle(tmp_path, name):
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     save(tmp_path, train=BLOCK)  # the pickle goes before
     dataset = yahoo_qa.load(tmp_path)
-    assert dataset.files == (path,) and dataset.notes == ()
+    assert dataset.files == (path,) and dataset.notes == (not_the_papers("1"),)
     assert list(dataset.splits) == ["train", "dev", "test"]
     assert dataset.splits["train"] == [
         Group("1", ("how to fry é",), (("in oil",), ("no idea",), ("ask her",)), (1.0, 0.0, 0.0))

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import keras
@@ -567,3 +568,12 @@ def test_an_interrupted_export_leaves_nothing(exported, tmp_path, capsys, monkey
     assert main([str(exported.run.folder), str(tmp_path / "out")]) == 130
     assert "interrupted: nothing was exported" in capsys.readouterr().err
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+
+
+def test_an_interrupted_training_is_told_where_its_run_is_exported(exported, tmp_path, capsys, monkeypatch):
+    run = Path(shutil.copytree(exported.run.folder, tmp_path / "run"))
+    (run / "metrics.json").write_text('{"training": {"interrupted": true, "best_epoch": 3}}', "utf-8")
+    monkeypatch.setattr("export.__main__.export", lambda *_: exported.version)
+    assert main([str(run), str(tmp_path / "out")]) == 0
+    assert "note: the training of this run was interrupted; it is epoch 3\n" in capsys.readouterr().out
+    assert "interrupted" not in exported.printed

@@ -365,6 +365,10 @@ def test_server_refuses_folders_and_ports_in_one_line(folder, tmp_path, capsys):
         port = taken.getsockname()[1]
         assert server.main([str(folder.path), "--port", str(port)]) == 1
     assert f"Received: host=127.0.0.1, port={port}" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as end:
+        server.main([str(folder.path), "--port", "99999"])
+    assert end.value.code == 2
+    assert capsys.readouterr().err.endswith("--port must be between 0 and 65535. Received: 99999\n")
 
 
 # Client

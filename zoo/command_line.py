@@ -13,6 +13,7 @@ from pathlib import Path
 from zoo import comparison, data_report, distribution, files, runs, sensitivity, tuning
 from zoo.data import DataError, Dataset
 from zoo.evaluation import is_ranking
+from zoo.knob_meanings import MEANINGS
 from zoo.recipe import Options, Recipe
 from zoo.training import train
 
@@ -98,7 +99,7 @@ def _check_use(parser, recipe, flags, values, rows):
 
 def _parser(doc, space, tables):
     name = Path(sys.argv[0]).stem
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"python -m recipes.{name}",
         description=doc,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -113,53 +114,63 @@ def _parser(doc, space, tables):
         help="word vectors, repeatable",
     )
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs are written")
-    parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="train with N seeds")
-    parser.add_argument("--seed", type=_count, default=1, help="the first seed")
+    parser.add_argument("--seeds", type=_POSITIVE, default=1, metavar="N", help="train with N seeds")
+    parser.add_argument("--seed", type=_COUNT, default=1, help="the first seed")
     for name in tables:
         parser.add_argument(f"--{name}", action="store_true", help=f"train every row of the recipe's {name}")
     parser.add_argument("--from", dest="start", type=Path, metavar="RUN", help="start from an earlier run")
-    parser.add_argument("--tune", type=_positive, metavar="N", help="search the knobs that are not set, N trials")
+    parser.add_argument("--tune", type=_POSITIVE, metavar="N", help="search the knobs that are not set, N trials")
     parser.add_argument("--tuner", choices=sorted(tuning.TUNERS), help="how --tune searches (bayesian)")
     parser.add_argument("--strategy", choices=distribution.STRATEGIES, default="none", help="tf.distribute strategy")
     parser.add_argument(
-        "--replicas", type=_positive, metavar="N", help="parts a mirrored strategy splits a CPU into (2)"
+        "--replicas", type=_POSITIVE, metavar="N", help="parts a mirrored strategy splits a CPU into (2)"
     )
     parser.add_argument("--strict", action="store_true", help="texts shared between splits are an error")
     knobs = parser.add_argument_group("knobs of this recipe (default)")
     for knob in space:
         flag = "--" + knob.name.replace("_", "-")
         kind = type(knob).__name__
-        help_ = f"({knob.default})"
+        help_ = f"{MEANINGS.get(knob.name, '')} ({knob.default})".replace("%", "%%").lstrip()
         if kind == "Boolean":
             knobs.add_argument(flag, dest=knob.name, action=argparse.BooleanOptionalAction, help=help_)
         elif kind == "Choice":
             of_type = type(knob.values[0])
             knobs.add_argument(flag, dest=knob.name, type=of_type, choices=knob.values, help=help_)
         else:
-            number = _rate if kind == "Float" else _count if knob.min_value == 0 else _positive
+            number = _COUNT if knob.min_value == 0 else _POSITIVE
+            if kind == "Float":
+                number = _SHARE if knob.name in _SHARES else _RATE
             knobs.add_argument(flag, dest=knob.name, type=number, metavar=kind.upper(), help=help_)
     return parser
 
 
-def _positive(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of at least 1. Received: {text}")
-    return value
+class _Parser(argparse.ArgumentParser):
+    """Refuses in one line: all of a recipe's flags before it would hide what was wrong."""
+
+    def error(self, message):
+        self.exit(2, f"error: {message} (--help explains the flags)\n")
 
 
-def _count(text):
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"expected a number of at least 0. Received: {text}")
-    return value
+def _number(kind, expected, holds):
+    """An argparse type: a number of a kind for which ``holds`` is true."""
+
+    def read(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not holds(value):
+            raise argparse.ArgumentTypeError(f"expected {expected}. Received: {text!r}")
+        return value
+
+    return read
 
 
-def _rate(text):
-    value = float(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number of at least 0. Received: {text}")
-    return value
+_POSITIVE = _number(int, "a whole number of at least 1", lambda value: value >= 1)
+_COUNT = _number(int, "a whole number of at least 0", lambda value: value >= 0)
+_RATE = _number(float, "a number of at least 0", lambda value: 0 <= value < float("inf"))
+_SHARE = _number(float, "a share: at least 0 and below 1", lambda value: 0 <= value < 1)
+_SHARES = ("dropout", "word_dropout", "held_out")
 
 
 def _data_flag(parser):
@@ -276,7 +287,11 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
             settings = dataclasses.replace(options, knobs=dict(hp.values))
             if is_table and not chosen.continues:
                 settings = dataclasses.replace(settings, start=None)
-            run = train(chosen, folder, dataset, settings, seed)
+            try:
+                run = train(chosen, folder, dataset, settings, seed)
+            except BaseException:
+                runs.discard_unfinished(folder)
+                raise
             _say_metrics(run, dataset)
             trained.append(run)
             if chosen.build is not None:
@@ -289,13 +304,22 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
     finished = comparison.finished_runs(flags.runs, chosen.name)
     # Most papers' figures are of test alone.
     has_dev = "dev" in chosen.published
+    tables = []
     for split in dataset.scored_splits if has_dev else dataset.scored_splits[1:] or dataset.scored_splits:
         published = comparison.published_on(chosen.published, split) if split != "dev" or has_dev else {}
         measured = comparison.measured_rows(finished, split)
-        print(f"\nmeasured on {dataset.name}, {split}")
         # A recipe may measure more than the data set's metrics.
         metrics = dict.fromkeys([*dataset.metrics, *(name for row in measured.values() for name in row)])
-        print(comparison.table(published, measured, tuple(metrics)))
+        title = f"measured on {dataset.name}, {split}"
+        tables.append(f"{title}\n{comparison.table(published, measured, tuple(metrics))}\n")
+    file = flags.runs / chosen.name / "comparison.txt"
+    notes = [f"note: {note}\n" for note in ([SAMPLE] if options.sample else []) + [*dataset.notes]]
+    file.write_text("\n".join([*tables, "".join(notes)]), "utf-8")
+    print("", *tables, sep="\n")
+    print(f"this table: {file}")
+    if chosen.build is not None:
+        print(f"report: {folder / 'report.html'}")
+        print(f"to serve it: python -m export {folder} served")
 
 
 def _say_metrics(run, dataset):

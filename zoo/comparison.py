@@ -99,7 +99,7 @@ def published_on(published: dict, split: str) -> dict[str, dict[str, float]]:
 
 
 def table(published: dict[str, dict[str, float]], measured: dict[str, Row], metrics: tuple[str, ...]) -> str:
-    """A text table: one line per model, for each metric the published and the measured figure.
+    """A text table: one line per model, for each metric the published figure, if there is one, and the measured.
 
     Args:
         published: model to metric to value, as fractions.
@@ -108,14 +108,19 @@ def table(published: dict[str, dict[str, float]], measured: dict[str, Row], metr
     """
     models = list(dict.fromkeys([*published, *measured]))
     width = max([len("model"), *map(len, models)])
-    header = "model".ljust(width) + "".join(f"  {name + ' paper':>11}  {'measured':>18}" for name in metrics)
+    # Data of one's own has no paper.
+    in_paper = {name for row in published.values() for name in row}
+    header = "model".ljust(width)
+    for name in metrics:
+        header += f"  {name + ' paper':>11}  {'measured':>18}" if name in in_paper else f"  {name:>18}"
     lines = [header, "-" * len(header)]
     for model in models:
         line = model.ljust(width)
         for name in metrics:
-            paper = published.get(model, {}).get(name)
-            mine = measured.get(model, {}).get(name)
-            line += f"  {'' if paper is None else f'{paper:.4f}':>11}  {_number(mine):>18}"
+            if name in in_paper:
+                paper = published.get(model, {}).get(name)
+                line += f"  {'' if paper is None else f'{paper:.4f}':>11}"
+            line += f"  {_number(measured.get(model, {}).get(name)):>18}"
         lines.append(line.rstrip())
     return "\n".join(lines)
 

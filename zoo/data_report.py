@@ -22,6 +22,9 @@ _COLUMNS = (
     ("contradictory_pairs", "contradictory"),
 )
 
+# Fewer queries than this, and one of them moves a figure by more than two papers differ.
+_FEW = 30
+
 
 @dataclass(frozen=True)
 class SplitReport:
@@ -90,8 +93,18 @@ class Report:
             if overlap.queries or overlap.pairs
         ]
 
+    @property
+    def small(self) -> list[str]:
+        """One sentence for each split that is measured by and has few groups."""
+        return [
+            f"{name} has only {split.groups} quer{'y' if split.groups == 1 else 'ies'}: "
+            f"each moves a figure by up to {1 / split.groups:.2f}."
+            for name, split in self.splits.items()
+            if 0 < split.groups < _FEW and not name.startswith(("train", "pretrain", "heldout"))
+        ]
+
     def lines(self) -> list[str]:
-        """A table with a row for each split, then the leaks."""
+        """A table with a row for each split, then what is doubtful: leaks, and splits too small to measure by."""
         rows = [["split", *(title for _, title in _COLUMNS)]]
         for split, counts in self.splits.items():
             rows.append([split, *(str(getattr(counts, attribute)) for attribute, _ in _COLUMNS)])
@@ -100,7 +113,11 @@ class Report:
             "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
             for row in rows
         ]
-        return table + (self.leaks or ["No query or pair is in two splits."])
+        legend = (
+            "candidates: least, mean and most of a group; repeated: rows beyond the first with one query, candidate "
+            "and label; contradictory: pairs with several labels"
+        )
+        return [*table, legend, *(self.leaks or ["No query or pair is in two splits."]), *self.small]
 
 
 def report(dataset: Dataset) -> Report:

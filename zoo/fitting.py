@@ -174,6 +174,10 @@ class Fit:
             for index, (epoch, seconds) in enumerate(zip(history.epoch, progress.seconds, strict=False))
         ]
         found["best_epoch"] = best.best_epoch + 1 if metric else len(rows)
+        if metric:
+            early = len(rows) < epochs and not found.keys() & {"interrupted", "diverged"}
+            why = f"; stopped early, after {patience} without a better one" if early else ""
+            options.say(f"{label} {found['best_epoch']} of {len(rows)} is kept, the best by dev {metric}{why}")
         found["seconds_per_epoch"] = round(float(np.mean(progress.seconds)), 2)
         return rows, found
 

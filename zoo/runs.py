@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -131,6 +132,12 @@ def new_folder(root: Path, recipe: str, label: str) -> Path:
             continue
         return folder
     raise FileExistsError(f"No free run folder. Received: root={str(root)!r}, label={label!r}")
+
+
+def discard_unfinished(folder: Path) -> None:
+    """Removes a run's folder that holds no whole run, as of a training that failed in its first epoch."""
+    if not (folder / "recipe.json").is_file():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def link_latest(folder: Path, root: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from zoo import own_vectors, report, runs
 from zoo.batches import score_split
-from zoo.data import Dataset
+from zoo.data import DataError, Dataset
 from zoo.embeddings import embedding_matrix, read_words
 from zoo.encoded import encode_split, joined
 from zoo.evaluation import evaluate, is_ranking, tuned_threshold
@@ -60,7 +60,10 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         has_vector[-len(encoder.words) :] = [word not in missing for word in encoder.words]
         known = set(encoder.words)
         known_words = [word for word in own_words if word in known]
-        coverage = str(found.of(known_words))
+        of_training = found.of(known_words)
+        if known_words and not of_training.found:
+            raise DataError(files[0], None, "vectors of words of the training texts", f"none of {of_training.missing}")
+        coverage = f"{embeddings.shape[1]} numbers a word; {of_training}"
         if len(known_words) < len(own_words):
             coverage += f"; {len(own_words) - len(known_words)} training words are unknown to the run started from"
     else:

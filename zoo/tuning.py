@@ -94,8 +94,10 @@ def tune(
             chosen_options = dataclasses.replace(options, knobs=knobs)
             try:
                 run = train(chosen, root / f"trial-{trial.trial_id}", dataset, chosen_options, seed)
-            except Exception as error:
-                options.say(f"trial {trial.trial_id} failed: {type(error).__name__}: {error}")
+            except BaseException as error:
+                runs.discard_unfinished(root / f"trial-{trial.trial_id}")
+                if isinstance(error, Exception):
+                    options.say(f"trial {trial.trial_id} failed: {type(error).__name__}: {error}")
                 raise
             if run.metrics["training"]["interrupted"]:
                 raise KeyboardInterrupt

@@ -1,0 +1,47 @@
+"""Importing this starts TensorFlow without the lines that it writes of its build and devices, to file descriptor 2.
+
+No setting silences them all (2.21), and a command's refusal should be one line. Commands import it before anything that
+imports TensorFlow. ``TF_CPP_MIN_LOG_LEVEL=0`` lets the lines through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def held_stderr() -> Iterator[None]:
+    """Holds back what is written to file descriptor 2, by whatever library; shows it if an exception is raised."""
+    sys.stderr.flush()
+    shown = os.dup(2)
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            sys.stderr.flush()
+            os.dup2(shown, 2)
+            os.close(shown)
+            if failed:
+                held.seek(0)
+                with open(2, "wb", closefd=False) as stderr:
+                    shutil.copyfileobj(held, stderr)
+
+
+def _start() -> None:
+    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2") == "0":
+        return
+    with held_stderr():
+        import tensorflow as tf
+
+        tf.config.list_physical_devices()  # looks for a GPU, and tells if there is none
+
+
+_start()

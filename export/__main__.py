@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -12,11 +12,14 @@ from export.graph_ops import read_signatures
 from export.parity import ParityError
 from export.saved_model import ExportError, export
 from zoo import runs
+from zoo.arguments import Parser
+
+_ENDED = {"interrupted": "was interrupted", "diverged": "diverged"}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Exports one run and says what came of it; returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         "python -m export",
         description="Turn a run into a SavedModel that takes strings, with what serves it.",
     )
@@ -42,13 +45,15 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     print(f"Exported {options.run} to {version}")
-    if run.metrics["training"]["interrupted"]:
-        print(f"note: the training of this run was interrupted; it is epoch {run.metrics['training']['best_epoch']}")
+    for ended in ("interrupted", "diverged"):
+        if run.metrics["training"][ended]:
+            print(f"note: the training of this run {_ENDED[ended]}; this is its best epoch until then")
     for name, (inputs, outputs) in read_signatures(version).items():
         print(f"  {name}: {', '.join(inputs)} -> {', '.join(outputs)}")
     parity = json.loads((version / "assets.extra" / "parity.json").read_text("utf-8"))
     print(f"Parity: {parity['num_pairs']} hard texts, largest difference {parity['largest_difference']:.1e}")
-    print(f"to try it: python -m export.server {options.destination}")
+    name = f" --name {options.name}" if options.name else ""
+    print(f"to try it: python -m export.server {shlex.quote(str(options.destination))}{name}")
     return 0
 
 

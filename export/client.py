@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 import requests
+
+from zoo.arguments import Parser
 
 DEFAULT_URL = "http://127.0.0.1:8501"
 Text = str | Mapping[str, str]
@@ -139,7 +140,7 @@ def _columns(side, texts):
 
 def main(arguments: list[str] | None = None) -> int:
     """Asks one question and prints the candidates ranked; returns the exit code."""
-    parser = argparse.ArgumentParser("python -m export.client", description=(__doc__ or "").partition("\n")[0])
+    parser = Parser("python -m export.client", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--url", default=DEFAULT_URL, help="http://host:port or http://host:port/v1/models/NAME")
     parser.add_argument("--name", help="the model's name, if the URL does not hold it")
     parser.add_argument("--query", required=True)

@@ -21,7 +21,6 @@ version and 413 for a body that is too long. Unlike TensorFlow Serving it has no
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -41,6 +40,7 @@ import zoo.quiet_tensorflow  # noqa: F401
 from export.rest import RequestError
 from export.served_model import ServedModel
 from export.versions import list_versions
+from zoo.arguments import Parser, port_number
 
 _PREDICT = re.compile(r"/v1/models/([^/:]+)(?:/versions/(\d+))?:predict", re.IGNORECASE)
 _STATUS = re.compile(r"/v1/models/([^/:]+)(?:/versions/(\d+))?(/metadata)?", re.IGNORECASE)
@@ -122,11 +122,11 @@ def _metadata(name, version):
 
 def main(arguments: list[str] | None = None) -> int:
     """Serves a folder until Ctrl-C; returns the exit code."""
-    parser = argparse.ArgumentParser("python -m export.server", description=(__doc__ or "").partition("\n")[0])
+    parser = Parser("python -m export.server", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="folder that holds one folder per version")
     parser.add_argument("--name", help="model name; the folder's name if not given")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8501, help="0 for any free port")
+    parser.add_argument("--port", type=port_number, default=8501, help="0 for any free port")
     parser.add_argument("--poll-seconds", type=float, default=2.0, help="how often to look for a new version")
     parser.add_argument("--max-body-mb", type=float, default=32.0, help="longest request that is read")
     options = parser.parse_args(arguments)
@@ -138,13 +138,11 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    if not 0 <= options.port <= 65535:
-        parser.error(f"--port must be between 0 and 65535. Received: {options.port}")
     try:
         listener = socket.create_server((options.host, options.port), backlog=128)
     except OSError as error:
         print(
-            f"Cannot listen; --port 0 takes any free port. Received: host={options.host}, port={options.port}: {error}",
+            f"Cannot listen (--port 0 takes a free one). Received: host={options.host}, port={options.port}: {error}",
             file=sys.stderr,
         )
         return 1

@@ -1,6 +1,5 @@
 """All recipes, the published figure beside the newest measured one: ``python -m recipes [--runs DIR]``."""
 
-import argparse
 import importlib
 import pkgutil
 import sys
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import recipes
 from zoo import comparison, tuning
+from zoo.arguments import Parser
 
 
 def modules():
@@ -19,7 +19,7 @@ def modules():
 
 def main(arguments=None):
     """Prints one table per recipe; returns the exit code."""
-    parser = argparse.ArgumentParser("python -m recipes", description=__doc__, allow_abbrev=False)
+    parser = Parser("python -m recipes", description=__doc__)
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs were written")
     flags = parser.parse_args(arguments)
     for name, module in modules().items():

@@ -15,6 +15,7 @@ threads that come back as test questions of 2016 are left out of training.
 import sys
 
 from recipes.answer_selection import MODELS, answer_selection
+from recipes.knob_meanings import MEANINGS
 from zoo import samples
 from zoo.command_line import main
 from zoo.datasets import qatar_living
@@ -56,4 +57,4 @@ def recipe(hp):
 
 
 if __name__ == "__main__":
-    sys.exit(main(recipe, __doc__))
+    sys.exit(main(recipe, __doc__, MEANINGS))

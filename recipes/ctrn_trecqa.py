@@ -19,6 +19,7 @@ import sys
 from functools import partial
 
 from recipes.answer_selection import MODELS, answer_selection
+from recipes.knob_meanings import MEANINGS
 from zoo import samples
 from zoo.command_line import main
 from zoo.datasets import trec_qa
@@ -77,4 +78,4 @@ def recipe(hp):
 
 
 if __name__ == "__main__":
-    sys.exit(main(recipe, __doc__))
+    sys.exit(main(recipe, __doc__, MEANINGS))

@@ -17,6 +17,7 @@ alone has P@1 0.65 on it, and 0.225 in the paper), and 1,280 questions are littl
 import sys
 
 from recipes.answer_selection import MODELS, answer_selection
+from recipes.knob_meanings import MEANINGS
 from zoo import samples
 from zoo.command_line import main
 from zoo.datasets import yahoo_qa
@@ -62,4 +63,4 @@ def recipe(hp):
 
 
 if __name__ == "__main__":
-    sys.exit(main(recipe, __doc__))
+    sys.exit(main(recipe, __doc__, MEANINGS))

@@ -14,13 +14,14 @@ from pathlib import Path
 
 from recipes.decatt_quora import EXAMPLES
 from zoo import comparison, figures
+from zoo.arguments import Parser
 
 CURVES = {"decatt_char": "not pretrained", "pt_decatt_char": "pretrained"}
 
 
 def main(arguments=None):
     """Draws and prints; returns the exit code."""
-    parser = argparse.ArgumentParser("python -m recipes.decatt_figures", description=__doc__, allow_abbrev=False)
+    parser = Parser("python -m recipes.decatt_figures", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs were written")
     parser.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="where figure_1.svg goes")

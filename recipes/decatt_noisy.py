@@ -15,6 +15,7 @@ and held in memory.
 import sys
 from functools import partial
 
+from recipes.knob_meanings import MEANINGS
 from recipes.question_pairs import question_pairs
 from zoo import samples
 from zoo.command_line import main
@@ -41,4 +42,4 @@ def recipe(hp):
 
 
 if __name__ == "__main__":
-    sys.exit(main(recipe, __doc__))
+    sys.exit(main(recipe, __doc__, MEANINGS))

@@ -27,6 +27,7 @@ import sys
 import keras
 import numpy as np
 
+from recipes.knob_meanings import MEANINGS
 from recipes.question_pairs import MODELS, question_pairs
 from zoo import noisy_pairs, samples
 from zoo.command_line import main
@@ -159,4 +160,4 @@ def figures(model, encoded, pretraining):
 
 
 if __name__ == "__main__":
-    sys.exit(main(recipe, __doc__, tables={"table": TABLE, "curve": CURVE}))
+    sys.exit(main(recipe, __doc__, MEANINGS, tables={"table": TABLE, "curve": CURVE}))

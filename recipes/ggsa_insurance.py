@@ -22,6 +22,7 @@ from the training answers; word vectors are trained on the training texts alone;
 import sys
 from functools import partial
 
+from recipes.knob_meanings import MEANINGS
 from recipes.self_attention import ABLATION, LEXICAL, attention_knobs, self_attention
 from zoo import samples
 from zoo.command_line import main
@@ -120,4 +121,4 @@ def recipe(hp):
 
 
 if __name__ == "__main__":
-    sys.exit(main(recipe, __doc__, tables=TABLES))
+    sys.exit(main(recipe, __doc__, MEANINGS, tables=TABLES))

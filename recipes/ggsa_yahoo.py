@@ -19,6 +19,7 @@ questions are little to train on.
 
 import sys
 
+from recipes.knob_meanings import MEANINGS
 from recipes.self_attention import LEXICAL, attention_knobs, self_attention
 from zoo import samples
 from zoo.command_line import main
@@ -94,4 +95,4 @@ def recipe(hp):
 
 
 if __name__ == "__main__":
-    sys.exit(main(recipe, __doc__, tables=TABLES))
+    sys.exit(main(recipe, __doc__, MEANINGS, tables=TABLES))

@@ -32,6 +32,7 @@ from pathlib import Path
 import numpy as np
 
 from recipes import malstm_figures
+from recipes.knob_meanings import MEANINGS
 from zoo import augmentation, calibration, entailment, losses, optimizers, samples
 from zoo.batches import predict_split, score_split
 from zoo.command_line import main
@@ -262,4 +263,4 @@ def _check_judgements(flags, dataset):
 
 if __name__ == "__main__":
     tables = {"table": [{"model": model} for model in MODELS], "ablation": ABLATION}
-    sys.exit(main(recipe, __doc__, tables=tables, add_data_flags=add_data_flags, load=load))
+    sys.exit(main(recipe, __doc__, MEANINGS, tables=tables, add_data_flags=add_data_flags, load=load))

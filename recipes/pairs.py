@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from recipes.answer_selection import MODELS, answer_selection
+from recipes.knob_meanings import MEANINGS
 from zoo import samples
 from zoo.command_line import main
 from zoo.data import DataError
@@ -83,4 +84,4 @@ def load(flags, _):
 
 
 if __name__ == "__main__":
-    sys.exit(main(recipe, __doc__, add_data_flags=add_data_flags, load=load))
+    sys.exit(main(recipe, __doc__, MEANINGS, add_data_flags=add_data_flags, load=load))

@@ -20,6 +20,7 @@ input side by side, and none of biases; TF-IDF is of single words.
 import sys
 from functools import partial
 
+from recipes.knob_meanings import MEANINGS
 from recipes.question_retrieval import knobs, question_retrieval
 from zoo import lexical, samples
 from zoo.command_line import main
@@ -76,4 +77,4 @@ def recipe(hp):
 
 
 if __name__ == "__main__":
-    sys.exit(main(recipe, __doc__, tables=TABLES))
+    sys.exit(main(recipe, __doc__, MEANINGS, tables=TABLES))

@@ -19,6 +19,7 @@ the figures have the search engine's order in them; the model is served without 
 
 import sys
 
+from recipes.knob_meanings import MEANINGS
 from recipes.question_retrieval import knobs, question_retrieval
 from zoo import lexical, samples
 from zoo.command_line import main
@@ -62,4 +63,4 @@ def recipe(hp):
 
 
 if __name__ == "__main__":
-    sys.exit(main(recipe, __doc__, tables=TABLES))
+    sys.exit(main(recipe, __doc__, MEANINGS, tables=TABLES))

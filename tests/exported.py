@@ -37,7 +37,7 @@ def write_run(folder: Path, model=None, words=WORDS, **settings) -> runs.Run:
     lines = ["query\tcandidate", *("\t".join(pair) for pair in PAIRS)]
     (folder / "predictions.tsv").write_text("\n".join(lines) + "\n", "utf-8")
     (folder / "README.md").write_text("# The card of the run\n", "utf-8")
-    (folder / "metrics.json").write_text('{"training": {"interrupted": false}}', "utf-8")
+    (folder / "metrics.json").write_text('{"training": {"interrupted": false, "diverged": false}}', "utf-8")
     text = {
         "tokenizer": "word",
         "oov_buckets": OOV_BUCKETS,

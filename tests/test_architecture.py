@@ -30,7 +30,8 @@ BUILDERS = {
 # Imported for what it does, by the commands.
 EFFECTS = {"zoo.quiet_tensorflow": ["_start()"]}
 # DataError adds what it received, RequestError has the words of TF Serving, ImportError names what is missing.
-SPEAK_OTHERWISE = {"DataError", "RequestError", "ImportError", "SystemExit"}
+# FatalError carries a DataError through KerasTuner.
+SPEAK_OTHERWISE = {"DataError", "FatalError", "RequestError", "ImportError", "SystemExit"}
 
 
 class Import(NamedTuple):

@@ -12,10 +12,10 @@ import pytest
 from recipes import ctrn_trecqa, ctrn_yahoo, pairs
 from recipes.__main__ import main as list_recipes
 from recipes.__main__ import modules
+from recipes.knob_meanings import MEANINGS
 from zoo import command_line, comparison, tuning
 from zoo.data import Dataset, Group
 from zoo.datasets import trec_qa
-from zoo.knob_meanings import MEANINGS
 from zoo.metrics import Convention
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +27,7 @@ def run_pairs(*arguments):
         pairs.__doc__,
         add_data_flags=pairs.add_data_flags,
         load=pairs.load,
-        arguments=[str(argument) for argument in arguments],
+        command=[str(argument) for argument in arguments],
     )
 
 
@@ -53,11 +53,10 @@ def test_twenty_lines_train_and_are_compared(small_file, tmp_path, capsys):
     table = said[said.rindex("model ") :]
     assert "ctrn" in table and "(2)" in table and "bm25" in table
     assert "not comparable" not in said and "paper" not in table
-    assert "epoch 1 of 1 is kept, the best by dev map\n" in said
-    latest = (tmp_path / "runs/pairs/latest").resolve()
-    assert f"to serve it: python -m export {latest.parent / latest.name} served" in said
-    kept = (tmp_path / "runs/pairs/comparison.txt").read_text("utf-8")
-    assert table.partition("\n\n")[0] in kept
+    assert "epoch 1 of 1 is kept, the best by map\n" in said
+    trained = [run for run in comparison.finished_runs(tmp_path / "runs", "pairs") if run.settings["module"]]
+    best = max(trained, key=lambda run: run.metrics["dev"]["map"])
+    assert said.endswith(f"to serve it: python -m export {best.folder} served\n")
     knobs = {knob.name for knob in tuning.knobs(pairs.recipe)}
     for run in comparison.finished_runs(tmp_path / "runs", "pairs"):
         assert set(run.settings["knobs"]) == knobs
@@ -106,7 +105,7 @@ def test_rows_of_a_table_and_a_run_that_goes_on(small_file, tmp_path, capsys):
         tables = {"widths": [{"model": "qrnn"}, {"model": "qrnn", "filters": 16}, {"model": "bm25"}]}
         flags = {"add_data_flags": pairs.add_data_flags, "load": pairs.load, "tables": tables}
         files = ["--train", small_file, "--runs", tmp_path / "runs"]
-        return command_line.main(recipe, "", arguments=[str(a) for a in [*files, *TINY, *arguments]], **flags)
+        return command_line.main(recipe, "", command=[str(a) for a in [*files, *TINY, *arguments]], **flags)
 
     assert run("--widths") == 0
     rows = ["bm25-1", "qrnn, wide-1", "qrnn-1", "random-1", "tfidf-1"]
@@ -183,6 +182,10 @@ def test_vectors_of_none_of_the_words_are_refused(small_file, tmp_path, capsys):
     assert run_pairs("--train", small_file, "--runs", runs, "--embeddings", vectors, *TINY) == 2
     assert f"{vectors}: expected vectors of words of the training texts. Received: " in capsys.readouterr().err
     assert folders(runs / "pairs") == ["bm25-1", "random-1", "tfidf-1"]  # no folder without a run
+    # A search would fail in each of its trials.
+    assert run_pairs("--train", small_file, "--runs", runs, "--embeddings", vectors, "--tune", 2, *TINY) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{vectors}: expected vectors of words of the training texts. Received: " in line
 
 
 def test_strict_refuses_shared_queries(tmp_path, capsys):
@@ -198,13 +201,13 @@ def test_strict_refuses_shared_queries(tmp_path, capsys):
 def test_every_knob_is_a_flag_with_its_default(capsys):
     for module in modules().values():
         with pytest.raises(SystemExit):
-            command_line.main(module.recipe, module.__doc__, arguments=["--help"])
-        help_ = capsys.readouterr().out
+            command_line.main(module.recipe, module.__doc__, MEANINGS, command=["--help"])
+        help_ = " ".join(capsys.readouterr().out.split())
         space = tuning.knobs(module.recipe)
         assert len(space) >= 12
         for knob in space:
             assert f"--{knob.name.replace('_', '-')}" in help_
-            assert MEANINGS[knob.name]
+            assert f"{MEANINGS[knob.name]} ({knob.default})" in help_
         assert module.__doc__.splitlines()[0] in help_
 
 
@@ -281,7 +284,7 @@ def test_a_default_that_depends_on_another_knob_holds_on_the_command_line(tmp_pa
                 ctrn_trecqa.recipe,
                 "",
                 load=lambda flags, recipe: recipe.load(_tiny_trec(tmp_path)),
-                arguments=["--train-set", train_set, "--runs", str(tmp_path / "runs")],
+                command=["--train-set", train_set, "--runs", str(tmp_path / "runs")],
             )
         assert seen == [epochs]
 

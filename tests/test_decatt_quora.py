@@ -19,7 +19,7 @@ def train(tmp_path_factory):
         name = module.__name__.split(".")[-1]
         small = [f"--{knob.replace('_', '-')}={value}" for knob, value in tiny(name).items()]
         arguments = [*small, *flags, "--runs", str(folder)]
-        code = command_line.main(module.recipe, module.__doc__, arguments=arguments)
+        code = command_line.main(module.recipe, module.__doc__, command=arguments)
         return code, runs.load(folder / name / "latest") if code == 0 else None
 
     return run

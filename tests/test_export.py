@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -92,7 +93,8 @@ def test_command_prints_version_signatures_and_parity(exported):
     lines = exported.printed.splitlines()
     assert lines[0] == f"Exported {exported.run.folder} to {exported.version}"
     assert "  serving_default: query, candidate -> score, probability, label" in lines
-    assert lines[-1].startswith(f"Parity: {len(PAIRS) + len(HOSTILE)} hard texts, largest difference ")
+    assert lines[-2].startswith(f"Parity: {len(PAIRS) + len(HOSTILE)} hard texts, largest difference ")
+    assert shlex.split(lines[-1])[-4:] == ["python", "-m", "export.server", str(exported.version.parent)]
     assert sorted(entry.name for entry in exported.version.parent.iterdir()) == sorted(
         ["1", "Dockerfile", "README.md", "batching_parameters.txt", "models.config", "ops.txt"]
         + ["sample_reply.json", "sample_request.json"]
@@ -570,10 +572,14 @@ def test_an_interrupted_export_leaves_nothing(exported, tmp_path, capsys, monkey
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
 
 
-def test_an_interrupted_training_is_told_where_its_run_is_exported(exported, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("ended, told", [("interrupted", "was interrupted"), ("diverged", "diverged")])
+def test_a_training_without_an_end_is_told_where_its_run_is_exported(
+    ended, told, exported, tmp_path, capsys, monkeypatch
+):
     run = Path(shutil.copytree(exported.run.folder, tmp_path / "run"))
-    (run / "metrics.json").write_text('{"training": {"interrupted": true, "best_epoch": 3}}', "utf-8")
+    training = {"interrupted": False, "diverged": False} | {ended: True}
+    (run / "metrics.json").write_text(json.dumps({"training": training}), "utf-8")
     monkeypatch.setattr("export.__main__.export", lambda *_: exported.version)
     assert main([str(run), str(tmp_path / "out")]) == 0
-    assert "note: the training of this run was interrupted; it is epoch 3\n" in capsys.readouterr().out
-    assert "interrupted" not in exported.printed
+    assert f"note: the training of this run {told}; this is its best epoch until then\n" in capsys.readouterr().out
+    assert "note:" not in exported.printed

@@ -25,7 +25,7 @@ def test_pre_training_alone_and_then_from_its_run(tmp_path, capsys):
     def run(*flags):
         small = [f"--{knob.replace('_', '-')}={value}" for knob, value in tiny("rcnn_semeval").items()]
         arguments = [*small, *flags, "--runs", str(tmp_path)]
-        assert command_line.main(rcnn_semeval.recipe, rcnn_semeval.__doc__, arguments=arguments) == 0
+        assert command_line.main(rcnn_semeval.recipe, rcnn_semeval.__doc__, command=arguments) == 0
         return runs.load(tmp_path / "rcnn_semeval" / "latest"), capsys.readouterr().out
 
     first, printed = run("--epochs=0")
@@ -89,7 +89,7 @@ def test_openness_by_position_is_averaged_over_the_questions_that_have_it():
 
 def test_an_epoch_or_a_pretraining_there_must_be(tmp_path, capsys):
     flags = ["--epochs=0", "--no-pretrain", "--runs", str(tmp_path)]
-    assert command_line.main(rcnn_semeval.recipe, rcnn_semeval.__doc__, arguments=flags) == 1
+    assert command_line.main(rcnn_semeval.recipe, rcnn_semeval.__doc__, command=flags) == 1
     assert "A run needs an epoch or a pre-training. Received: epochs=0, model='rcnn'" in capsys.readouterr().err
 
 

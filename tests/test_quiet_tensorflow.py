@@ -26,6 +26,11 @@ def test_it_is_shown_if_what_runs_fails(capfd):
     assert capfd.readouterr().err == "the reason\n"
 
 
+def test_a_process_without_stderr_starts():
+    code = "import os, sys; sys.stderr = None; os.close(2); import zoo.quiet_tensorflow"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
 @pytest.mark.parametrize("level, shown", [(None, False), ("0", True)])
 def test_commands_start_without_the_lines_of_tensorflow(level, shown):
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}

@@ -57,7 +57,7 @@ def test_on_the_sample(name, tmp_path, capsys):
     flags = [f"--{knob.replace('_', '-')}={value}" for knob, value in tiny(name).items()]
     module = RECIPES[name]
     extra = {part: getattr(module, part) for part in ("add_data_flags", "load") if hasattr(module, part)}
-    code = command_line.main(module.recipe, module.__doc__, arguments=[*flags, "--runs", str(tmp_path)], **extra)
+    code = command_line.main(module.recipe, module.__doc__, command=[*flags, "--runs", str(tmp_path)], **extra)
     lines = capsys.readouterr().out.strip().splitlines()
     assert code == 0
     assert lines[0] == lines[-1] == command_line.SAMPLE

@@ -368,7 +368,9 @@ def test_server_refuses_folders_and_ports_in_one_line(folder, tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         server.main([str(folder.path), "--port", "99999"])
     assert end.value.code == 2
-    assert capsys.readouterr().err.endswith("--port must be between 0 and 65535. Received: 99999\n")
+    assert capsys.readouterr().err == (
+        "error: argument --port: expected a port between 0 and 65535. Received: '99999' (--help explains the flags)\n"
+    )
 
 
 # Client

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import re
 from functools import partial
 
 import keras
@@ -134,7 +135,17 @@ def test_training_stops_without_a_better_epoch(tmp_path):
     options, said = quiet()
     run = train(lame, tmp_path, DATASET, options)
     assert run.metrics["training"]["best_epoch"] == 1
-    assert sum(line.startswith("epoch") for line in said) == 3
+    assert sum(bool(re.match("epoch ./30 ", line)) for line in said) == 3
+    assert said[-1] == "epoch 1 of 3 is kept, the best by mrr; stopped early, after 2 without a better one"
+
+
+def test_what_fails_in_its_first_epoch_leaves_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("zoo.training.score_split", lambda model, split: np.full(len(split.labels), np.nan))
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with pytest.raises(RuntimeError, match="try a lower learning rate. Received: epoch 1, knobs="):
+        train(RECIPE, folder, DATASET, quiet()[0])
+    assert not folder.exists()
 
 
 def test_interrupt_keeps_the_best_epoch(tmp_path):
@@ -142,7 +153,7 @@ def test_interrupt_keeps_the_best_epoch(tmp_path):
 
     def say(line):
         said.append(line)
-        if line.startswith("epoch 2"):
+        if line.startswith("epoch 2/"):
             raise KeyboardInterrupt
 
     run = train(RECIPE, tmp_path, DATASET, dataclasses.replace(options, say=say))

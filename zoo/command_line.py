@@ -5,49 +5,53 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from zoo import comparison, data_report, distribution, files, runs, sensitivity, tuning
+from zoo import arguments, comparison, data_report, distribution, files, runs, sensitivity, tuning
+from zoo.arguments import Parser
 from zoo.data import DataError, Dataset
-from zoo.evaluation import is_ranking
-from zoo.knob_meanings import MEANINGS
+from zoo.evaluation import direction, is_ranking
 from zoo.recipe import Options, Recipe
 from zoo.training import train
 
+_SHARES = ("dropout", "word_dropout", "held_out")  # knobs of which 1 would be all
 SAMPLE = "This is the built-in, made-up sample: its figures are not comparable to the paper's."
 
 
 def main(
     recipe: Callable,
     doc: str,
+    meanings: dict[str, str] | None = None,
     *,
     tables: dict[str, list[dict]] | None = None,
     add_data_flags: Callable[[argparse.ArgumentParser], None] | None = None,
     load: Callable[[argparse.Namespace, Recipe], Dataset | None] | None = None,
-    arguments: list[str] | None = None,
+    command: list[str] | None = None,
 ) -> int:
     """Runs a recipe from the command line.
 
     Args:
         recipe: the recipe module's function of hyperparameters.
         doc: its docstring, shown as help.
+        meanings: knob to what it means, shown as its help.
         tables: flag, without its dashes, to the knobs of each row that it trains; each row's `Recipe.model` is its
             name in the table. ``table``, every value of the knob ``model``, if not given.
         add_data_flags: adds the flags that say where the data lies; ``--data DIR`` if not given.
         load: from the parsed flags to the data set, None where the flags name none and the sample is meant.
-        arguments: the command line, ``sys.argv`` if not given.
+        command: the flags, those of ``sys.argv`` if not given.
 
     Returns:
         The exit code: 0 done, 2 wrong use or data, 1 any other failure, 130 interrupted.
     """
     space = tuning.knobs(recipe)
     tables = tables or {"table": [{"model": model} for model in _models(space)]}
-    parser = _parser(doc, space, tables)
+    parser = _parser(doc, space, meanings or {}, tables)
     (add_data_flags or _data_flag)(parser)
-    flags = parser.parse_args(arguments)
+    flags = parser.parse_args(command)
     values = {knob.name: getattr(flags, knob.name) for knob in space if getattr(flags, knob.name) is not None}
     try:
         rows = [row for name, rows in tables.items() if getattr(flags, name) for row in rows]
@@ -97,13 +101,12 @@ def _check_use(parser, recipe, flags, values, rows):
             parser.error(f"--embeddings must name a file. Received: {str(file)!r}")
 
 
-def _parser(doc, space, tables):
+def _parser(doc, space, meanings, tables):
     name = Path(sys.argv[0]).stem
-    parser = _Parser(
+    parser = Parser(
         prog=f"python -m recipes.{name}",
         description=doc,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "--embeddings",
@@ -114,63 +117,36 @@ def _parser(doc, space, tables):
         help="word vectors, repeatable",
     )
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs are written")
-    parser.add_argument("--seeds", type=_POSITIVE, default=1, metavar="N", help="train with N seeds")
-    parser.add_argument("--seed", type=_COUNT, default=1, help="the first seed")
+    parser.add_argument("--seeds", type=arguments.positive, default=1, metavar="N", help="train with N seeds")
+    parser.add_argument("--seed", type=arguments.count, default=1, help="the first seed")
     for name in tables:
         parser.add_argument(f"--{name}", action="store_true", help=f"train every row of the recipe's {name}")
     parser.add_argument("--from", dest="start", type=Path, metavar="RUN", help="start from an earlier run")
-    parser.add_argument("--tune", type=_POSITIVE, metavar="N", help="search the knobs that are not set, N trials")
+    parser.add_argument(
+        "--tune", type=arguments.positive, metavar="N", help="search the knobs that are not set, N trials"
+    )
     parser.add_argument("--tuner", choices=sorted(tuning.TUNERS), help="how --tune searches (bayesian)")
     parser.add_argument("--strategy", choices=distribution.STRATEGIES, default="none", help="tf.distribute strategy")
     parser.add_argument(
-        "--replicas", type=_POSITIVE, metavar="N", help="parts a mirrored strategy splits a CPU into (2)"
+        "--replicas", type=arguments.positive, metavar="N", help="parts a mirrored strategy splits a CPU into (2)"
     )
     parser.add_argument("--strict", action="store_true", help="texts shared between splits are an error")
     knobs = parser.add_argument_group("knobs of this recipe (default)")
     for knob in space:
         flag = "--" + knob.name.replace("_", "-")
         kind = type(knob).__name__
-        help_ = f"{MEANINGS.get(knob.name, '')} ({knob.default})".replace("%", "%%").lstrip()
+        help_ = f"{meanings.get(knob.name, '')} ({knob.default})".replace("%", "%%").lstrip()
         if kind == "Boolean":
             knobs.add_argument(flag, dest=knob.name, action=argparse.BooleanOptionalAction, help=help_)
         elif kind == "Choice":
             of_type = type(knob.values[0])
             knobs.add_argument(flag, dest=knob.name, type=of_type, choices=knob.values, help=help_)
         else:
-            number = _COUNT if knob.min_value == 0 else _POSITIVE
+            number = arguments.count if knob.min_value == 0 else arguments.positive
             if kind == "Float":
-                number = _SHARE if knob.name in _SHARES else _RATE
+                number = arguments.share if knob.name in _SHARES else arguments.rate
             knobs.add_argument(flag, dest=knob.name, type=number, metavar=kind.upper(), help=help_)
     return parser
-
-
-class _Parser(argparse.ArgumentParser):
-    """Refuses in one line: all of a recipe's flags before it would hide what was wrong."""
-
-    def error(self, message):
-        self.exit(2, f"error: {message} (--help explains the flags)\n")
-
-
-def _number(kind, expected, holds):
-    """An argparse type: a number of a kind for which ``holds`` is true."""
-
-    def read(text):
-        try:
-            value = kind(text)
-        except ValueError:
-            value = None
-        if value is None or not holds(value):
-            raise argparse.ArgumentTypeError(f"expected {expected}. Received: {text!r}")
-        return value
-
-    return read
-
-
-_POSITIVE = _number(int, "a whole number of at least 1", lambda value: value >= 1)
-_COUNT = _number(int, "a whole number of at least 0", lambda value: value >= 0)
-_RATE = _number(float, "a number of at least 0", lambda value: 0 <= value < float("inf"))
-_SHARE = _number(float, "a share: at least 0 and below 1", lambda value: 0 <= value < 1)
-_SHARES = ("dropout", "word_dropout", "held_out")
 
 
 def _data_flag(parser):
@@ -263,6 +239,7 @@ def _tune(recipe, dataset, flags, options, values):
     print(f"report: {sensitivity.write(found, root, dataset.metrics[0])}")
     print(f"best of {len(found)} finished trials: {best.settings['knobs']}")
     _say_metrics(best, dataset)
+    _say_next([best], dataset)
 
 
 def _train_rows(recipe, models, dataset, flags, options, rows, values):
@@ -277,6 +254,7 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
         scorers = [row for row in (values | {"model": model} for model in models) if not is_trained(row)]
         rows = [*scorers, *rows]
     rows = [_settled(recipe, row, options.sample) for row in rows]
+    all_trained = []
     for row in [row for place, row in enumerate(rows) if row not in rows[:place]]:
         hp = tuning.hyperparameters(**row)
         chosen = recipe(hp)
@@ -287,39 +265,45 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
             settings = dataclasses.replace(options, knobs=dict(hp.values))
             if is_table and not chosen.continues:
                 settings = dataclasses.replace(settings, start=None)
-            try:
-                run = train(chosen, folder, dataset, settings, seed)
-            except BaseException:
-                runs.discard_unfinished(folder)
-                raise
+            run = train(chosen, folder, dataset, settings, seed)
             _say_metrics(run, dataset)
             trained.append(run)
             if chosen.build is not None:
+                all_trained.append(run)
                 runs.link_latest(folder, folder.parent)
             if run.metrics["training"]["interrupted"]:
                 raise KeyboardInterrupt
         if len(trained) > 1:
             numbers = _numbers(comparison.averaged(trained, dataset))
             print(f"{chosen.model}, the scores of {len(trained)} seeds averaged: {dataset.scored_splits[-1]} {numbers}")
+    content = run.settings["data"]["content"]
     finished = comparison.finished_runs(flags.runs, chosen.name)
+    finished = [other for other in finished if other.settings["data"]["content"] == content]
     # Most papers' figures are of test alone.
     has_dev = "dev" in chosen.published
-    tables = []
     for split in dataset.scored_splits if has_dev else dataset.scored_splits[1:] or dataset.scored_splits:
         published = comparison.published_on(chosen.published, split) if split != "dev" or has_dev else {}
         measured = comparison.measured_rows(finished, split)
+        print(f"\nmeasured on {dataset.name}, {split}")
         # A recipe may measure more than the data set's metrics.
         metrics = dict.fromkeys([*dataset.metrics, *(name for row in measured.values() for name in row)])
-        title = f"measured on {dataset.name}, {split}"
-        tables.append(f"{title}\n{comparison.table(published, measured, tuple(metrics))}\n")
-    file = flags.runs / chosen.name / "comparison.txt"
-    notes = [f"note: {note}\n" for note in ([SAMPLE] if options.sample else []) + [*dataset.notes]]
-    file.write_text("\n".join([*tables, "".join(notes)]), "utf-8")
-    print("", *tables, sep="\n")
-    print(f"this table: {file}")
-    if chosen.build is not None:
-        print(f"report: {folder / 'report.html'}")
-        print(f"to serve it: python -m export {folder} served")
+        print(comparison.table(published, measured, tuple(metrics)))
+    _say_next(all_trained, dataset)
+
+
+def _say_next(trained, dataset):
+    """What can be done with the best of the runs, if they have a model that was trained to its end."""
+    whole = [run for run in trained if run.metrics["training"]["best_epoch"] and not _ended_early(run)]
+    if whole:
+        metric = dataset.metrics[0]
+        best = max if direction(metric) == "max" else min
+        run = best(whole, key=lambda run: run.metrics["dev"][metric])
+        print(f"\nreport: {run.folder / 'report.html'}")
+        print(f"to serve it: python -m export {shlex.quote(str(run.folder))} served")
+
+
+def _ended_early(run):
+    return run.metrics["training"]["interrupted"] or run.metrics["training"]["diverged"]
 
 
 def _say_metrics(run, dataset):

@@ -8,6 +8,7 @@ from functools import cache
 from itertools import combinations
 
 from zoo.data import DataError, Dataset, Group, Text
+from zoo.evaluation import is_ranking
 from zoo.splits import is_mixed, normalise
 
 _COLUMNS = (
@@ -22,8 +23,7 @@ _COLUMNS = (
     ("contradictory_pairs", "contradictory"),
 )
 
-# Fewer queries than this, and one of them moves a figure by more than two papers differ.
-_FEW = 30
+_FEW = 30  # queries, of which one moves a figure by more than two papers differ
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,19 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Report:
-    """The result of `report`."""
+    """The result of `report`.
+
+    Attributes:
+        name: the data set's.
+        splits: split to its counts.
+        overlaps: what each two splits share, but for two that are trained on.
+        small: one sentence for each split that is scored and has little to tell models apart by.
+    """
 
     name: str
     splits: dict[str, SplitReport]
     overlaps: tuple[Overlap, ...]
+    small: tuple[str, ...] = ()
 
     @property
     def leaks(self) -> list[str]:
@@ -91,16 +99,6 @@ class Report:
             f"e.g. {overlap.example[:50]!r}."
             for overlap in self.overlaps
             if overlap.queries or overlap.pairs
-        ]
-
-    @property
-    def small(self) -> list[str]:
-        """One sentence for each split that is measured by and has few groups."""
-        return [
-            f"{name} has only {split.groups} quer{'y' if split.groups == 1 else 'ies'}: "
-            f"each moves a figure by up to {1 / split.groups:.2f}."
-            for name, split in self.splits.items()
-            if 0 < split.groups < _FEW and not name.startswith(("train", "pretrain", "heldout"))
         ]
 
     def lines(self) -> list[str]:
@@ -146,7 +144,17 @@ def report(dataset: Dataset) -> Report:
         examples = shared or {in_first[pair][0] for pair in shared_pairs}
         example = min((texts[query] for query in examples), default="")
         overlaps.append(Overlap(first, second, len(shared), len(shared_pairs), example))
-    return Report(dataset.name, splits, tuple(overlaps))
+    return Report(dataset.name, splits, tuple(overlaps), tuple(_small(dataset)))
+
+
+def _small(dataset):
+    ranking = is_ranking(dataset)
+    what = "queries with a right and a wrong candidate" if ranking else "pairs"
+    for split in dataset.scored_splits:
+        groups = dataset.splits[split]
+        count = sum(map(is_mixed, groups)) if ranking else len(groups)
+        if count < _FEW:
+            yield f"{split} has only {count} {what}: its figures are rough."
 
 
 def check_strict(report: Report) -> None:

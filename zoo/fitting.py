@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -152,13 +153,15 @@ class Fit:
             fitted.fit(
                 batches,
                 epochs=epochs,
-                callbacks=[*measured, progress, best, board, history],
+                callbacks=[*measured, history, progress, best, board],
                 verbose=1 if options.bar else 0,
                 shuffle=False,  # the batches shuffle themselves, by seed and epoch
             )
         except (KeyboardInterrupt, FloatingPointError) as stopped:
             diverged = isinstance(stopped, FloatingPointError)
             if not survives or best.best_weights is None:
+                if not history.epoch:
+                    shutil.rmtree(board.log_dir, ignore_errors=True)  # nothing happened yet
                 if diverged:
                     raise RuntimeError(
                         "Training must keep scores finite; try a lower learning rate. "
@@ -177,7 +180,7 @@ class Fit:
         if metric:
             early = len(rows) < epochs and not found.keys() & {"interrupted", "diverged"}
             why = f"; stopped early, after {patience} without a better one" if early else ""
-            options.say(f"{label} {found['best_epoch']} of {len(rows)} is kept, the best by dev {metric}{why}")
+            options.say(f"{label} {found['best_epoch']} of {len(rows)} is kept, the best by {metric}{why}")
         found["seconds_per_epoch"] = round(float(np.mean(progress.seconds)), 2)
         return rows, found
 

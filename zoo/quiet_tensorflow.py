@@ -1,25 +1,28 @@
-"""Importing this starts TensorFlow without the lines that it writes of its build and devices, to file descriptor 2.
+"""Importing this starts TensorFlow without the lines that it writes of its build and of devices that are not there.
 
 No setting silences them all (2.21), and a command's refusal should be one line. Commands import it before anything that
-imports TensorFlow. ``TF_CPP_MIN_LOG_LEVEL=0`` lets the lines through.
+imports TensorFlow. ``TF_CPP_MIN_LOG_LEVEL=0`` or ``1`` lets the lines through.
 """
 
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 
 
 @contextlib.contextmanager
 def held_stderr() -> Iterator[None]:
     """Holds back what is written to file descriptor 2, by whatever library; shows it if an exception is raised."""
+    if sys.stderr is None:  # closed by what started the process
+        yield
+        return
     sys.stderr.flush()
     shown = os.dup(2)
-    with tempfile.TemporaryFile() as held:
+    with open(os.memfd_create("stderr"), "w+b") as held:
         os.dup2(held.fileno(), 2)
         failed = True
         try:
@@ -36,12 +39,14 @@ def held_stderr() -> Iterator[None]:
 
 
 def _start() -> None:
-    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2") == "0":
+    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2") in ("0", "1"):
         return
     with held_stderr():
         import tensorflow as tf
 
-        tf.config.list_physical_devices()  # looks for a GPU, and tells if there is none
+        gpus = tf.config.list_physical_devices("GPU")  # tells if there is none
+    if not gpus and glob.glob("/dev/nvidia[0-9]*"):
+        print("note: TensorFlow does not use this machine's GPU; TF_CPP_MIN_LOG_LEVEL=0 shows why", file=sys.stderr)
 
 
 _start()

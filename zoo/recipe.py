@@ -27,7 +27,7 @@ class EncodedDataset:
         splits: the splits as ids.
         embeddings: ``[V, E]`` float32, row 0 zero; E is 0 for n-grams, whose table the model draws itself.
         has_vector: ``[V]`` bool, whether a row is a vector of the files; the others are random.
-        trainable_embeddings: true where no vectors were given.
+        vector_files: the files whose vectors these are.
         coverage: one line on how many words have a given vector.
         dataset: the texts themselves, their labels and metrics.
     """
@@ -36,9 +36,14 @@ class EncodedDataset:
     splits: dict[str, EncodedSplit]
     embeddings: np.ndarray
     has_vector: np.ndarray
-    trainable_embeddings: bool
+    vector_files: tuple[Path, ...]
     coverage: str
     dataset: Dataset
+
+    @property
+    def trainable_embeddings(self) -> bool:
+        """True where no vectors were given."""
+        return not self.vector_files
 
 
 @dataclass(frozen=True)

@@ -134,10 +134,10 @@ def new_folder(root: Path, recipe: str, label: str) -> Path:
     raise FileExistsError(f"No free run folder. Received: root={str(root)!r}, label={label!r}")
 
 
-def discard_unfinished(folder: Path) -> None:
-    """Removes a run's folder that holds no whole run, as of a training that failed in its first epoch."""
-    if not (folder / "recipe.json").is_file():
-        shutil.rmtree(folder, ignore_errors=True)
+def discard_empty(folder: Path) -> None:
+    """Removes a folder that holds no file."""
+    if folder.is_dir() and not any(path.is_file() for path in folder.rglob("*")):
+        shutil.rmtree(folder)
 
 
 def link_latest(folder: Path, root: Path) -> None:
@@ -156,6 +156,7 @@ def write(
     seed,
     encoder,
     coverage,
+    vector_files,
     model,
     metrics,
     scores,
@@ -192,7 +193,7 @@ def write(
             "files": {str(file): _fingerprint(file) for file in dataset.files},
         },
         "embeddings": {
-            "files": {str(file): _fingerprint(file) for file in options.embeddings},
+            "files": {str(file): _fingerprint(file) for file in vector_files},
             "coverage": coverage,
         },
         "start": str(options.start.folder) if options.start else None,

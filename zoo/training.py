@@ -61,8 +61,9 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         known = set(encoder.words)
         known_words = [word for word in own_words if word in known]
         of_training = found.of(known_words)
-        if known_words and not of_training.found:
-            raise DataError(files[0], None, "vectors of words of the training texts", f"none of {of_training.missing}")
+        for file, (_, count) in zip(files, of_training.found_in, strict=True):
+            if known_words and not count:
+                raise DataError(file, None, "vectors of words of the training texts", f"none of {known_words}")
         coverage = f"{embeddings.shape[1]} numbers a word; {of_training}"
         if len(known_words) < len(own_words):
             coverage += f"; {len(own_words) - len(known_words)} training words are unknown to the run started from"
@@ -79,7 +80,7 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
     if recipe.own_vectors and not files:
         known = [splits[name] for name in dataset.training_splits]
         coverage = own_vectors.train(known, embeddings, 1 + encoder.oov_buckets, encoder.words, seed)
-    return EncodedDataset(encoder, splits, embeddings, has_vector, not files, coverage, dataset)
+    return EncodedDataset(encoder, splits, embeddings, has_vector, tuple(files), coverage, dataset)
 
 
 def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed: int = 1) -> runs.Run:
@@ -104,6 +105,14 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
     """
     if recipe.build and not recipe.epochs and not recipe.pretrain:
         raise ValueError(f"A run needs an epoch or a pre-training. Received: epochs=0, model={recipe.model!r}")
+    try:
+        return _train(recipe, folder, dataset, options, seed)
+    except BaseException:
+        runs.discard_empty(folder)
+        raise
+
+
+def _train(recipe, folder, dataset, options, seed):
     started = time.monotonic()
     record = {"dev_metric": dataset.metrics[0], "interrupted": False, "diverged": False}
     pretraining, history, encoded, model = [], [], None, None
@@ -149,6 +158,7 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
         seed=seed,
         encoder=encoded.encoder if encoded else None,
         coverage=encoded.coverage if encoded else None,
+        vector_files=encoded.vector_files if encoded else (),
         model=model,
         metrics=metrics,
         scores=scores,

@@ -13,7 +13,7 @@ from pathlib import Path
 import keras_tuner
 
 from zoo import runs
-from zoo.data import Dataset
+from zoo.data import DataError, Dataset
 from zoo.evaluation import direction
 from zoo.recipe import Options, Recipe
 from zoo.training import train
@@ -69,6 +69,7 @@ def tune(
     Raises:
         ValueError: if there is no knob left to search.
         RuntimeError: if every trial failed.
+        DataError: for word vectors that do not hold what they must.
     """
     space = hyperparameters(**values)
     first: Recipe = recipe(space)
@@ -94,10 +95,10 @@ def tune(
             chosen_options = dataclasses.replace(options, knobs=knobs)
             try:
                 run = train(chosen, root / f"trial-{trial.trial_id}", dataset, chosen_options, seed)
-            except BaseException as error:
-                runs.discard_unfinished(root / f"trial-{trial.trial_id}")
-                if isinstance(error, Exception):
-                    options.say(f"trial {trial.trial_id} failed: {type(error).__name__}: {error}")
+            except DataError as error:  # as would any other trial
+                raise keras_tuner.errors.FatalError(str(error)) from error
+            except Exception as error:
+                options.say(f"trial {trial.trial_id} failed: {type(error).__name__}: {error}")
                 raise
             if run.metrics["training"]["interrupted"]:
                 raise KeyboardInterrupt
@@ -116,7 +117,10 @@ def tune(
         **limit,
     )
     search.oracle.max_trials = trials  # hyperband has no such argument
-    search.search(verbose=0)
+    try:
+        search.search(verbose=0)
+    except keras_tuner.errors.FatalError as error:
+        raise error.__cause__ or error from None
     if not finished:
         raise RuntimeError(f"Every trial failed, see above. Received: trials={trials}")
     return sorted(finished, key=lambda run: run.metrics["dev"][metric], reverse=direction(metric) == "max")

@@ -22,7 +22,6 @@ them, and of these the marked ones are similar. Users mark few, so figures are l
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from pathlib import Path
 from random import Random
 
 from zoo import files, lexical, splits
+from zoo.arguments import Parser
 from zoo.data import DataError, Group, Text
 from zoo.datasets import ask_ubuntu
 from zoo.xml_files import XmlFile
@@ -224,7 +224,7 @@ def _read_rows(path: str | Path, row: Callable) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns the exit code."""
-    parser = argparse.ArgumentParser("python -m zoo.datasets.stack_exchange", description=__doc__.split("\n")[0])
+    parser = Parser("python -m zoo.datasets.stack_exchange", description=__doc__.split("\n")[0])
     parser.add_argument("dump", type=Path, help="folder with Posts.xml and PostLinks.xml")
     parser.add_argument("folder", type=Path, help="where AskUbuntu's files are written")
     flags = parser.parse_args(arguments)

@@ -160,7 +160,7 @@ class Fit:
         except (KeyboardInterrupt, FloatingPointError) as stopped:
             diverged = isinstance(stopped, FloatingPointError)
             if not survives or best.best_weights is None:
-                if not history.epoch:
+                if not progress.seconds:
                     shutil.rmtree(board.log_dir, ignore_errors=True)  # nothing happened yet
                 if diverged:
                     raise RuntimeError(

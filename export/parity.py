@@ -135,7 +135,7 @@ def _answer(folder, asked, answered, with_tensorflow_text):
                 raise ImportError(f"{name} is code of the project; an exported model must not need it")
 
     sys.meta_path.insert(0, Refuse())
-    os.environ |= {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    os.environ |= {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     import tensorflow as tf
 
     if with_tensorflow_text:

@@ -39,7 +39,7 @@ def held_stderr() -> Iterator[None]:
 
 
 def _start() -> None:
-    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2") in ("0", "1"):
+    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") in ("0", "1"):
         return
     with held_stderr():
         import tensorflow as tf

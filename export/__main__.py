@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--name", help="the model's name on a server; the destination's name if not given")
     options = parser.parse_args(arguments)
     try:
-        run = runs.load(options.run)
+        run = runs.load(options.run.resolve())  # `latest` may soon be another
         run.model, run.text_encoder  # noqa: B018 read now, so that a broken run is told from a failing export
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
@@ -44,7 +44,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"Exported {options.run} to {version}")
+    print(f"Exported {run.folder} to {version}")
+    if run.settings["data"]["sample"]:
+        print("note: it was trained on the built-in, made-up sample: fit for trying things out, not for use")
     for ended in ("interrupted", "diverged"):
         if run.metrics["training"][ended]:
             print(f"note: the training of this run {_ENDED[ended]}; this is its best epoch until then")

@@ -29,7 +29,7 @@ import tensorflow as tf
 
 from export import parity, serving_kit
 from export.graph_ops import audit
-from export.versions import publish, working_folder
+from export.versions import holds_other, publish, working_folder
 from zoo.encoded import input_name
 
 _HALF = ("mixed_float16", "mixed_bfloat16", "float16", "bfloat16")
@@ -54,11 +54,16 @@ def export(run, destination: str | Path, name: str | None = None) -> Path:
         The new version folder, ``destination/<n>``, n being the next free number.
 
     Raises:
-        ValueError: if ``name`` holds more than letters, digits, dots, hyphens and underscores.
+        ValueError: if ``name`` holds more than letters, digits, dots, hyphens and underscores, or ``destination``
+            is a folder with other content.
         ExportError: if the graph holds an operation that a server must not be given.
         export.parity.ParityError: if the SavedModel does not score as the run does.
     """
     destination = Path(destination).resolve()
+    if holds_other(destination):
+        raise ValueError(
+            f"The destination must be a new folder, or one that was exported to. Received: {str(destination)!r}"
+        )
     name = serving_kit.check_name(name or serving_kit.name_of_folder(destination))
     run = in_float32(run)
     with working_folder(destination) as folder:

@@ -6,6 +6,8 @@ import uuid
 from contextlib import contextmanager
 from pathlib import Path
 
+_UNFINISHED = "unfinished-"
+
 
 def list_versions(base: str | Path) -> list[int]:
     """Numbers of the version folders below ``base``, ascending; every other name is ignored."""
@@ -14,6 +16,13 @@ def list_versions(base: str | Path) -> list[int]:
         return []
     names = (entry.name for entry in base.iterdir() if entry.is_dir())
     return sorted({int(name) for name in names if name.isascii() and name.isdigit() and name[0] != "0"})
+
+
+def holds_other(base: Path) -> bool:
+    """Whether ``base`` is a folder with content that no export left there."""
+    if not base.is_dir() or list_versions(base):
+        return False
+    return any(not entry.name.startswith(_UNFINISHED) for entry in base.iterdir())
 
 
 @contextmanager
@@ -25,7 +34,7 @@ def working_folder(base: str | Path):
     base = Path(base)
     is_new = not base.exists()
     base.mkdir(parents=True, exist_ok=True)
-    folder = base / f"unfinished-{uuid.uuid4().hex}"
+    folder = base / f"{_UNFINISHED}{uuid.uuid4().hex}"
     folder.mkdir()
     try:
         yield folder

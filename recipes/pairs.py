@@ -8,7 +8,8 @@ separated (.csv) or JSON lines (.jsonl), plain or gzipped; pairs with the same q
         --test more.csv --embeddings glove.6B.100d.txt
     python -m recipes.pairs                             a made-up sample
 
-Without --dev and --test, whole queries are held out of --train for them.
+A query needs right and wrong candidates to learn from; where your file has only right ones, `--negatives 4` draws
+wrong ones from the other queries. Without --dev and --test, whole queries are held out of --train for them.
 """
 
 import sys
@@ -17,9 +18,12 @@ from pathlib import Path
 from recipes.answer_selection import MODELS, answer_selection
 from recipes.knob_meanings import MEANINGS
 from zoo import samples
+from zoo.arguments import positive
 from zoo.command_line import main
 from zoo.data import DataError
 from zoo.datasets import pairs
+
+COLUMNS = ("query", "candidate", "label")
 
 
 def recipe(hp):
@@ -54,32 +58,38 @@ def recipe(hp):
 def add_data_flags(parser):
     """Flags that name the files and their columns."""
     parser.add_argument("--train", type=Path, metavar="FILE", help="pairs to train on; without it, a made-up sample")
-    parser.add_argument("--dev", type=Path, metavar="FILE", help="pairs that choose the epoch")
-    parser.add_argument("--test", type=Path, metavar="FILE", help="pairs that are only scored")
-    for column in ("query", "candidate", "label"):
-        parser.add_argument(f"--{column}", default=column, metavar="COLUMN", help=f"name or number ({column})")
+    parser.add_argument("--dev", type=Path, metavar="FILE", help="pairs that choose the epoch (a tenth of the queries)")
+    parser.add_argument("--test", type=Path, metavar="FILE", help="pairs that are only scored (a tenth of the queries)")
+    for column in COLUMNS:
+        help_ = f"its name in every file, or its number ({column})"
+        parser.add_argument(f"--{column}", metavar="COLUMN", help=help_)
     parser.add_argument("--group", metavar="COLUMN", help="column that tells lists apart (the query itself)")
+    parser.add_argument(
+        "--negatives",
+        type=positive,
+        metavar="N",
+        help="draw N wrong candidates, from other queries, for each query that has none",
+    )
 
 
 def load(flags, _):
     """The data set that the flags name, or None.
 
     Raises:
-        DataError: for dev or test pairs without pairs to train on, and for what `zoo.datasets.pairs.load` refuses.
+        DataError: for flags about files without pairs to train on, and for what `zoo.datasets.pairs.load` refuses.
     """
     if flags.train is None:
-        for file in (flags.dev, flags.test):
-            if file is not None:
-                raise DataError(file, None, "--train FILE beside it", "no --train")
+        for name in ("dev", "test", *COLUMNS, "group", "negatives"):
+            if getattr(flags, name) is not None:
+                raise DataError(f"--{name} {getattr(flags, name)}", None, "--train FILE beside it", "no --train")
         return None
     return pairs.load(
         flags.train,
         flags.dev,
         flags.test,
-        query=flags.query,
-        candidate=flags.candidate,
-        label=flags.label,
+        **{column: getattr(flags, column) or column for column in COLUMNS},
         group=flags.group,
+        negatives=flags.negatives or 0,
     )
 
 

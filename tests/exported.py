@@ -50,6 +50,7 @@ def write_run(folder: Path, model=None, words=WORDS, **settings) -> runs.Run:
         "module": None if model is None else f"zoo.models.{model.name}",
         "task": "ranking",
         "threshold": 0.0,
+        "data": {"sample": False},
         "text": text | settings.pop("text", {}),
     }
     (folder / "recipe.json").write_text(json.dumps(content | settings), "utf-8")

@@ -51,6 +51,9 @@ def test_twenty_lines_train_and_are_compared(small_file, tmp_path, capsys):
     assert run_pairs("--train", small_file, "--runs", tmp_path / "runs", "--seeds", 2, *TINY) == 0
     said = capsys.readouterr().out
     table = said[said.rindex("model ") :]
+    report = (tmp_path / "runs/pairs/latest/report.html").read_text("utf-8")
+    assert "the newest run of each other model" in report and "<td>bm25</td>" in report
+    assert "- trained on " in (tmp_path / "runs/pairs/latest/README.md").read_text("utf-8")
     assert "ctrn" in table and "(2)" in table and "bm25" in table
     assert "not comparable" not in said and "paper" not in table
     assert "epoch 1 of 1 is kept, the best by map\n" in said
@@ -133,9 +136,22 @@ def test_a_changed_sample_is_not_overwritten(tmp_path, capsys):
     assert file.read_text() == "mine"
 
 
-def test_pairs_to_test_need_pairs_to_train_on(small_file, tmp_path, capsys):
-    assert run_pairs("--test", small_file, "--runs", tmp_path / "runs") == 2
-    assert f"{small_file}: expected --train FILE beside it" in capsys.readouterr().err
+@pytest.mark.parametrize("flag, value", [("--test", "a.tsv"), ("--query", "question"), ("--negatives", "4")])
+def test_flags_of_files_need_pairs_to_train_on(flag, value, tmp_path, capsys):
+    assert run_pairs(flag, value, "--runs", tmp_path / "runs") == 2
+    assert f"{flag} {value}: expected --train FILE beside it" in capsys.readouterr().err
+
+
+def test_right_pairs_alone_need_negatives(tmp_path, capsys):
+    file = tmp_path / "faq.tsv"
+    file.write_text("query\tcandidate\tlabel\n" + "".join(f"what is {i}\tit is {i}\t1\n" for i in range(20)))
+    arguments = ["--train", file, "--runs", tmp_path / "runs", "--model", "bm25"]
+    assert run_pairs(*arguments) == 2
+    assert "wrong candidates (label 0) beside the right ones" in capsys.readouterr().err
+    assert run_pairs(*arguments, "--negatives", 3) == 0
+    said = capsys.readouterr().out
+    assert "note: Queries without a wrong candidate have up to 3 drawn" in said
+    assert said.count("note: Figures of test are rough: it has few queries") == 2  # before, and below the table
 
 
 def test_missing_file(tmp_path, capsys):
@@ -154,6 +170,7 @@ def test_missing_file(tmp_path, capsys):
         (["--model", "bert"], "ctrn"),  # lists what there is
         (["--dropout", "-1"], "Received: '-1'"),
         (["--dropout", "1.5"], "expected a share: at least 0 and below 1. Received: '1.5'"),
+        (["--learning-rate", "0"], "expected a number above 0. Received: '0'"),
         (["--filters", "many"], "expected a whole number of at least 1. Received: 'many'"),
         (["--seeds", "0"], "Received: '0'"),
         (["--epochs", "0"], "Received: '0'"),

@@ -51,17 +51,17 @@ def test_lines():
     assert len({len(line) for line in lines[:3]}) == 1 and len(lines[0]) < 110
     assert "repeated: rows beyond the first" in lines[3] and "contradictory: pairs with several labels" in lines[3]
     assert lines[4] == "No query or pair is in two splits."
-    assert lines[5:] == ["dev has only 0 queries with a right and a wrong candidate: its figures are rough."]
+    assert len(lines) == 5
 
 
 def test_small_splits_are_told_by_what_counts():
     ranked = [group(str(i), ("x", 1.0), ("y", float(i < 10))) for i in range(45)]
     assert report(dataset(train=[], dev=ranked, test=ranked[:39])).small == (
-        "test has only 29 queries with a right and a wrong candidate: its figures are rough.",
+        "Figures of test are rough: it has few queries with a right and a wrong candidate (29).",
     )
     pairs = [group(str(i), ("x", float(i))) for i in range(29)]
     values = Dataset("values", {"train": [], "dev": pairs, "test": [*pairs, pairs[0]]}, Convention(), ("pearson",))
-    assert report(values).small == ("dev has only 29 pairs: its figures are rough.",)
+    assert report(values).small == ("Figures of dev are rough: it has few pairs (29).",)
 
 
 def test_leaks():
@@ -76,7 +76,7 @@ def test_leaks():
         "train and dev share 1 queries and 1 pairs, e.g. 'what is it'.",
         "train and test share 0 queries and 1 pairs, e.g. 'q'.",  # the pair is there in the other role
     ]
-    assert result.lines()[-4:-2] == result.leaks
+    assert result.lines()[-2:] == result.leaks
     with pytest.raises(
         DataError,
         match=fault("made up", None, "share no query and no pair (--strict)", received="train and dev share 1 queries"),

@@ -255,3 +255,24 @@ def test_written_splits_are_read_back(tmp_path):
     stripped = GROUPS[1]._replace(candidates=((LONG.strip(),), ("NA",)))
     assert splits["train"] == [GROUPS[0], stripped, *GROUPS[2:]]
     assert splits["dev"] == [Group("1", ("a b c",), (("d",),), (1.0,))]
+
+
+def test_negatives_are_drawn_for_queries_without_any(tmp_path):
+    rows = [(f"q{i}", f"a{i}", "1") for i in range(30)] + [
+        ("q0", "also right", "1"),
+        ("q1", "wrong", "0"),
+        ("Q2", "A2", "1"),
+    ]
+    file = save(tmp_path / "a.tsv", tsv(*rows))
+    groups = {group.query[0]: group for group in load_all(file, negatives=4)}
+    assert groups["q1"].labels == (1.0, 0.0)  # it has its own
+    for query, group in groups.items():
+        wrong = [text for (text,), label in zip(group.candidates, group.labels, strict=True) if not label]
+        right = [text for (text,), label in zip(group.candidates, group.labels, strict=True) if label]
+        assert len(wrong) == len({text.lower() for text in wrong}) == (1 if query == "q1" else 4)
+        assert not {text.lower() for text in wrong} & {text.lower() for text in right}
+    reordered = save(tmp_path / "b.tsv", tsv(*rows[:1], *rows[:0:-1]))
+    assert all(set(g.candidates) == set(groups[g.query[0]].candidates) for g in load_all(reordered, negatives=4))
+    assert "Queries without a wrong candidate have up to 4 drawn" in pairs.load(file, negatives=4).notes[0]
+    few = pairs.with_negatives([Group("1", ("q",), (("a",),), (1.0,)), Group("2", ("r",), (("b",),), (1.0,))], 9)
+    assert [group.candidates for group in few] == [(("a",), ("b",)), (("b",), ("a",))]

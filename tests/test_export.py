@@ -583,3 +583,10 @@ def test_a_training_without_an_end_is_told_where_its_run_is_exported(
     assert main([str(run), str(tmp_path / "out")]) == 0
     assert f"note: the training of this run {told}; this is its best epoch until then\n" in capsys.readouterr().out
     assert "note:" not in exported.printed
+
+
+def test_a_folder_with_other_content_is_no_destination(exported, tmp_path, capsys):
+    (tmp_path / "README.md").write_text("mine")
+    assert main([str(exported.run.folder), str(tmp_path)]) == 2
+    assert "a new folder, or one that was exported to. Received: " in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["README.md"]

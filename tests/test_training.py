@@ -188,11 +188,29 @@ def test_not_a_run(tmp_path):
         runs.load(tmp_path)
 
 
-def test_latest_points_to_the_newest(tmp_path):
-    for name in ("one", "two", "tuning/trial"):
-        (tmp_path / name).mkdir(parents=True)
-        runs.link_latest(tmp_path / name, tmp_path)
-        assert (tmp_path / "latest").resolve() == tmp_path / name
+def test_latest_points_to_the_newest_that_is_worth_as_much(tmp_path):
+    def made(name, **settings):
+        ended = {"interrupted": False, "diverged": False} | settings
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        (folder / "recipe.json").write_text(json.dumps({"data": {"sample": ended.pop("sample", False)}}))
+        (folder / "metrics.json").write_text(json.dumps({"training": ended}))
+        return runs.Run(folder)
+
+    for name, settings, taken in (
+        ("broken off sample", {"sample": True, "interrupted": True}, True),
+        ("sample", {"sample": True}, True),
+        ("another broken off sample", {"sample": True, "interrupted": True}, False),
+        ("broken off", {"interrupted": True}, True),
+        ("one", {}, True),
+        ("tuning/trial", {}, True),
+        ("diverged", {"diverged": True}, False),
+        ("another sample", {"sample": True}, False),
+        ("two", {}, True),
+    ):
+        run = made(name, **settings)
+        assert runs.link_latest(run, tmp_path) is taken, name
+        assert ((tmp_path / "latest").resolve() == run.folder) is taken, name
 
 
 def test_new_folders_never_collide(tmp_path):

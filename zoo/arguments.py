@@ -36,6 +36,11 @@ def rate(text: str) -> float:
     return _number(text, float, "a number of at least 0", lambda value: 0 <= value < float("inf"))
 
 
+def above_zero(text: str) -> float:
+    """An argparse type: a number above 0."""
+    return _number(text, float, "a number above 0", lambda value: 0 < value < float("inf"))
+
+
 def share(text: str) -> float:
     """An argparse type: a part of a whole, but not all of it."""
     return _number(text, float, "a share: at least 0 and below 1", lambda value: 0 <= value < 1)

@@ -145,6 +145,7 @@ def _parser(doc, space, meanings, tables):
             number = arguments.count if knob.min_value == 0 else arguments.positive
             if kind == "Float":
                 number = arguments.share if knob.name in _SHARES else arguments.rate
+                number = arguments.above_zero if knob.name == "learning_rate" else number
             knobs.add_argument(flag, dest=knob.name, type=number, metavar=kind.upper(), help=help_)
     return parser
 
@@ -172,6 +173,7 @@ def _run(recipe, space, values, rows, flags, load):
     print(f"data: {dataset.name}")
     report = data_report.report(dataset)
     print("\n".join(report.lines()))
+    dataset = dataclasses.replace(dataset, notes=(*dataset.notes, *report.small))
     for note in dataset.notes:
         print(f"note: {note}")
     if flags.strict:
@@ -235,7 +237,7 @@ def _tune(recipe, dataset, flags, options, values):
         seed=flags.seed,
     )
     best = found[0]
-    runs.link_latest(best.folder, flags.runs / chosen.name)
+    _link_latest(best, flags.runs / chosen.name)
     print(f"report: {sensitivity.write(found, root, dataset.metrics[0])}")
     print(f"best of {len(found)} finished trials: {best.settings['knobs']}")
     _say_metrics(best, dataset)
@@ -270,7 +272,7 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
             trained.append(run)
             if chosen.build is not None:
                 all_trained.append(run)
-                runs.link_latest(folder, folder.parent)
+                _link_latest(run, folder.parent)
             if run.metrics["training"]["interrupted"]:
                 raise KeyboardInterrupt
         if len(trained) > 1:
@@ -284,10 +286,12 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
     for split in dataset.scored_splits if has_dev else dataset.scored_splits[1:] or dataset.scored_splits:
         published = comparison.published_on(chosen.published, split) if split != "dev" or has_dev else {}
         measured = comparison.measured_rows(finished, split)
-        print(f"\nmeasured on {dataset.name}, {split}")
+        print(f"\nmeasured on {dataset.name}, {split}: the newest run of each model on this data")
         # A recipe may measure more than the data set's metrics.
         metrics = dict.fromkeys([*dataset.metrics, *(name for row in measured.values() for name in row)])
         print(comparison.table(published, measured, tuple(metrics)))
+    for note in dataset.notes:
+        print(f"note: {note}")
     _say_next(all_trained, dataset)
 
 
@@ -304,6 +308,11 @@ def _say_next(trained, dataset):
 
 def _ended_early(run):
     return run.metrics["training"]["interrupted"] or run.metrics["training"]["diverged"]
+
+
+def _link_latest(run, root):
+    if not runs.link_latest(run, root):
+        print(f"{root / 'latest'} is left at {(root / 'latest').resolve().name}, a whole run on data of your own")
 
 
 def _say_metrics(run, dataset):

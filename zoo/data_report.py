@@ -102,7 +102,7 @@ class Report:
         ]
 
     def lines(self) -> list[str]:
-        """A table with a row for each split, then what is doubtful: leaks, and splits too small to measure by."""
+        """A table with a row for each split, then the leaks."""
         rows = [["split", *(title for _, title in _COLUMNS)]]
         for split, counts in self.splits.items():
             rows.append([split, *(str(getattr(counts, attribute)) for attribute, _ in _COLUMNS)])
@@ -115,7 +115,7 @@ class Report:
             "candidates: least, mean and most of a group; repeated: rows beyond the first with one query, candidate "
             "and label; contradictory: pairs with several labels"
         )
-        return [*table, legend, *(self.leaks or ["No query or pair is in two splits."]), *self.small]
+        return [*table, legend, *(self.leaks or ["No query or pair is in two splits."])]
 
 
 def report(dataset: Dataset) -> Report:
@@ -154,7 +154,7 @@ def _small(dataset):
         groups = dataset.splits[split]
         count = sum(map(is_mixed, groups)) if ranking else len(groups)
         if count < _FEW:
-            yield f"{split} has only {count} {what}: its figures are rough."
+            yield f"Figures of {split} are rough: it has few {what} ({count})."
 
 
 def check_strict(report: Report) -> None:
@@ -175,6 +175,13 @@ def check_rankable(dataset: Dataset) -> None:
     """
     for name in dataset.scored_splits:
         groups = dataset.splits[name]
+        if not any(label <= 0 for group in groups for label in group.labels):
+            raise DataError(
+                dataset.name,
+                None,
+                f"wrong candidates (label 0) beside the right ones in {name}: a model learns to tell them apart",
+                "label 1 for all pairs",
+            )
         if not any(is_mixed(group) for group in groups):
             raise DataError(
                 dataset.name,

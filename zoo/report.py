@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jinja2
 
-from zoo.comparison import published_on
+from zoo.comparison import finished_runs, measured_rows, published_on
 from zoo.runs import Run, read_predictions
 
 _METRIC_NAMES = {"map": "MAP", "mrr": "MRR"}
@@ -41,6 +41,7 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
         undefined=jinja2.StrictUndefined,
         autoescape=jinja2.select_autoescape(["html"]),
     )
+    metric_keys = [name for name in run.metrics[run.splits[-1]] if not name.startswith("num_")]
     history = _read_history(run.folder / "history.csv")
     content = {
         "settings": run.settings,
@@ -51,9 +52,9 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
                 paper.get(name),
             )
             for paper in [published_on(published, run.splits[-1]).get(run.settings["model"], {})]
-            for name in run.metrics[run.splits[-1]]
-            if not name.startswith("num_")
+            for name in metric_keys
         ],
+        "metric_keys": metric_keys,
         "splits": [(split, run.metrics[split]) for split in run.splits],
         "is_ranking": "num_queries" in run.metrics["dev"],
         "convention": ", ".join(
@@ -70,9 +71,20 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
         "examples": _missed(run),
         "far_off": _far_off(run) if run.settings["task"] == "regression" else [],
         "has_model": run.settings["module"] is not None,
+        "others": _others(run),
     }
     for template, name in (("report.html", "report.html"), ("model_card.md", "README.md")):
         (run.folder / name).write_text(environment.get_template(template).render(content), "utf-8")
+
+
+def _others(run):
+    """The newest run of every other model on the same data that there is by now: name to metric to mean."""
+    content = run.settings["data"]["content"]
+    finished = finished_runs(run.folder.parent.parent, run.settings["recipe"])
+    alike = [other for other in finished if other.settings["data"]["content"] == content]
+    rows = measured_rows(alike, run.splits[-1])
+    rows.pop(run.settings["model"], None)
+    return {model: {name: mean for name, (mean, _, _) in row.items()} for model, row in rows.items()}
 
 
 def _read_history(path):

@@ -140,11 +140,24 @@ def discard_empty(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def link_latest(folder: Path, root: Path) -> None:
-    """Points ``root/latest`` to a run's folder below ``root``."""
+def link_latest(run: Run, root: Path) -> bool:
+    """Points ``root/latest`` to a run below ``root``, unless that would put less in the place of more.
+
+    The made-up sample does not replace one's own data, nor a training that was interrupted or diverged one that was
+    not. Returns whether ``latest`` points to the run.
+    """
+    latest = root / "latest"
+    if (latest / "recipe.json").is_file() and _worth(run) < _worth(Run(latest)):
+        return False
     new = root / f".latest-{uuid.uuid4().hex}"  # two commands may end at once
-    new.symlink_to(folder.relative_to(root), target_is_directory=True)
-    new.replace(root / "latest")
+    new.symlink_to(run.folder.relative_to(root), target_is_directory=True)
+    new.replace(latest)
+    return True
+
+
+def _worth(run):
+    training = run.metrics["training"]
+    return not run.settings["data"]["sample"], not (training["interrupted"] or training["diverged"])
 
 
 def write(

@@ -63,7 +63,8 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         of_training = found.of(known_words)
         for file, (_, count) in zip(files, of_training.found_in, strict=True):
             if known_words and not count:
-                raise DataError(file, None, "vectors of words of the training texts", f"none of {known_words}")
+                words = f"0 of {len(known_words)}, of which the first are {' '.join(known_words[:5])}"
+                raise DataError(file, None, "vectors of words of the training texts", words)
         coverage = f"{embeddings.shape[1]} numbers a word; {of_training}"
         if len(known_words) < len(own_words):
             coverage += f"; {len(own_words) - len(known_words)} training words are unknown to the run started from"

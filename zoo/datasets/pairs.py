@@ -20,6 +20,7 @@ import csv
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 
 from zoo import files
 from zoo.data import DataError, Dataset, Group
@@ -42,6 +43,7 @@ def load(
     candidate: str = "candidate",
     label: str = "label",
     group: str | None = None,
+    negatives: int = 0,
     dev_share: float = 0.1,
     seed: int = SEED,
 ) -> Dataset:
@@ -54,6 +56,7 @@ def load(
         train, dev, test: the files; the module's docstring describes them.
         query, candidate, label: names of the columns, or 1-based numbers for files without a header.
         group: a column that tells lists apart; by default the query text does.
+        negatives: wrong candidates that a query without any gets from the other queries of its file.
         dev_share: share of the queries that is drawn for each split that has no file.
         seed: of the draw; not the run's seed.
 
@@ -68,6 +71,11 @@ def load(
     paths = {split: Path(path) for split, path in paths.items() if path is not None}
     splits = {split: _groups(path, columns) for split, path in paths.items()}
     notes = []
+    if negatives:
+        splits = {split: with_negatives(groups, negatives, seed) for split, groups in splits.items()}
+        notes.append(
+            f"Queries without a wrong candidate have up to {negatives} drawn from the other queries (seed {seed})."
+        )
     if dev is None:
         drawn = ["dev"] if test is not None else ["dev", "test"]
         notes.append(_draw(splits, drawn, dev_share, seed, paths["train"]))
@@ -82,6 +90,27 @@ def load(
         files=tuple(paths.values()),
         notes=tuple(notes),
     )
+
+
+def with_negatives(groups: Sequence[Group], count: int, seed: int = SEED) -> list[Group]:
+    """The groups, where those without a wrong candidate have ``count`` of other queries, or as many as there are.
+
+    The draw depends on the seed and the texts alone. A text that equals one of the query's own is none of them.
+    """
+    texts = {normalise(text): text for text in sorted({text for group in groups for text in group.candidates})}
+    pool = [texts[text] for text in sorted(texts)]
+
+    def extended(group):
+        if not all(label > 0 for label in group.labels):
+            return group
+        own = {normalise(text) for text in (group.query, *group.candidates)}
+        random = Random(f"{seed}\n{normalise(group.query)}")
+        # Few of those drawn are the query's own.
+        drawn = random.sample(pool, min(len(pool), count + len(own)))
+        wrong = [text for text in drawn if normalise(text) not in own][:count]
+        return group._replace(candidates=(*group.candidates, *wrong), labels=(*group.labels, *[0.0] * len(wrong)))
+
+    return [extended(group) for group in groups]
 
 
 def write(splits: dict[str, list[Group]], folder: str | Path) -> None:

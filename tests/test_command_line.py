@@ -1,6 +1,7 @@
 """Flags are the knobs; wrong use and broken data end with code 2 and one line."""
 
 import dataclasses
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +39,7 @@ def small_file(tmp_path):
     for word in ("red", "blue", "green", "grey", "pink", "teal"):
         rows += [(f"what is {word}?", f"{word} is a colour 🎨", "1"), (f"what is {word}?", "", "0")]
         rows += [(f"what is {word}?", "a dog", "0")]
-    rows += [("what is red?", "x" * 100_000, "0"), ("lonely ✨ query", "nothing fits", "0")]
+    rows += [("what is red?", "x " * 50_000, "0"), ("lonely ✨ query", "nothing fits", "0")]
     file = tmp_path / "pairs.tsv"
     file.write_text("\n".join("\t".join(row) for row in rows) + "\n", "utf-8")
     return file
@@ -57,6 +58,7 @@ def test_twenty_lines_train_and_are_compared(small_file, tmp_path, capsys):
     assert "ctrn" in table and "(2)" in table and "bm25" in table
     assert "not comparable" not in said and "paper" not in table
     assert "epoch 1 of 1 is kept, the best by map\n" in said
+    assert re.search(r"1 of \d candidate texts have 128 tokens or more: what follows is cut\n", said)
     trained = [run for run in comparison.finished_runs(tmp_path / "runs", "pairs") if run.settings["module"]]
     best = max(trained, key=lambda run: run.metrics["dev"]["map"])
     assert said.endswith(f"to serve it: python -m export {best.folder} served\n")

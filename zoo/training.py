@@ -128,6 +128,7 @@ def _train(recipe, folder, dataset, options, seed):
         learnt_from = dataclasses.replace(dataset, splits=dataset.splits | {"train": learnt})
         encoded = encode_dataset(recipe, learnt_from, options, seed)
         options.say(f"word vectors: {encoded.coverage}")
+        _say_cut(recipe, encoded.splits["train"], options.say)
         model, pretraining, history = _fit(recipe, folder, encoded, options, seed, record)
         record["trainable_parameters"] = int(sum(np.prod(w.shape) for w in model.trainable_weights))
     record["train_seconds"] = round(time.monotonic() - started, 1)
@@ -172,6 +173,18 @@ def _train(recipe, folder, dataset, options, seed):
     figures = recipe.figures(model, encoded, pretraining) if recipe.figures and model is not None else {}
     report.write(run, recipe.published, options.data_lines, figures)
     return run
+
+
+def _say_cut(recipe, split, say):
+    sides = (
+        ("query", split.query_ids, recipe.max_query_length),
+        ("candidate", split.candidate_ids, recipe.max_candidate_length),
+    )
+    for side, texts, limit in sides:
+        lengths = np.concatenate([np.diff(field.offsets) for field in texts.values()])
+        full = int((lengths == limit).sum())
+        if full:
+            say(f"{full} of {len(lengths)} {side} texts have {limit} tokens or more: what follows is cut")
 
 
 def _fit(recipe, folder, encoded, options, seed, record):

@@ -10,10 +10,10 @@ from scipy.stats import rankdata
 from recipes import question_figures
 from zoo import losses, optimizers
 from zoo.batches import score_split
-from zoo.encoded import TokenIds, distinct_texts, document_frequency
+from zoo.encoded import distinct_texts, document_frequency
 from zoo.evaluation import evaluate
 from zoo.models.rcnn import READERS, rcnn
-from zoo.models.title_decoder import title_decoder
+from zoo.models.title_decoder import title_decoder, title_matcher
 from zoo.negatives import Negatives
 from zoo.pretraining import TitleBatches, perplexity, target_numbers
 from zoo.recipe import Recipe
@@ -153,6 +153,7 @@ def question_retrieval(
         "max_query_length": max_length,
         "max_candidate_length": max_length,
         "oov_buckets": OOV_BUCKETS,
+        "only_with_vector": True,  # released code: unknown words are taken out of a text
         "on_sample": ON_SAMPLE,
         "fixed": ("model", "pretrain", "title_only", "search_rank", "epochs", "pretrain_epochs", "embedding_size"),
     }
@@ -171,7 +172,7 @@ def question_retrieval(
             **network,
         )
 
-    optimizer = partial(optimizers.Adam, learning_rate)
+    optimizer = partial(optimizers.Adam, learning_rate, epsilon=1e-8)  # section 6: as its authors suggest
     if pretraining:
         recipe["continues"] = True
         if pretraining["epochs"]:  # none: it starts from an earlier run's pre-training
@@ -197,7 +198,7 @@ def question_retrieval(
 class TitlePretraining:
     """Trains the reader as the encoder of an encoder-decoder that tells titles (section 4.2); a `Recipe.pretrain`.
 
-    The epoch is chosen by the MRR of dev's titles alone, compared as they are encoded.
+    The epoch is chosen by the MRR of dev's titles alone, compared by the reader's last state (section 5).
 
     Attributes:
         epochs, patience, batch_size: of the pre-training.
@@ -232,12 +233,14 @@ class TitlePretraining:
             return TitleBatches(split, numbers, OOV_BUCKETS, self.batch_size, **settings)
 
         heldout = batches(encoded.splits["heldout"], fields=("body",)) if "heldout" in encoded.splits else ()
-        titles_of_dev = without_bodies(dev)
+        titles_of_dev, matcher = titles_of(dev), title_matcher(model, OOV_BUCKETS)
 
         def measure(_):
-            scores = dev.per_group(score_split(model, titles_of_dev))
+            scores = score_split(matcher, titles_of_dev)
+            if not np.isfinite(scores).all():
+                raise FloatingPointError
             told = {"perplexity": perplexity(decoder, heldout)} if len(heldout) else {}
-            return evaluate(encoded.dataset, "dev", scores) | told
+            return evaluate(encoded.dataset, "dev", dev.per_group(scores)) | told
 
         return fit(
             decoder,
@@ -253,14 +256,10 @@ class TitlePretraining:
         )
 
 
-def without_bodies(split):
-    """An encoded split in which every text is its title."""
-
-    def emptied(ids):
-        nothing = TokenIds(np.zeros(0, "int32"), np.zeros_like(ids["title"].offsets))
-        return {name: texts if name == "title" else nothing for name, texts in ids.items()}
-
-    return dataclasses.replace(split, query_ids=emptied(split.query_ids), candidate_ids=emptied(split.candidate_ids))
+def titles_of(split):
+    """An encoded split in which a text is its title alone."""
+    sides = {name: {"text": getattr(split, name)["title"]} for name in ("query_ids", "candidate_ids")}
+    return dataclasses.replace(split, **sides)
 
 
 def with_search_rank(dataset, scores):

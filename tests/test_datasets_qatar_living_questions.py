@@ -63,6 +63,8 @@ def test_real_pre_training_sees_no_question_of_dev_or_test():
     }
     raw = [key(group.query) for split in ("pretrain", "heldout") for group in dataset.splits[split]]
     assert len(set(raw)) > 0.99 * len(raw) and not scored & set(raw)
+    told = {key(text) for group in dataset.splits["pretrain"] for text in (group.query, *group.candidates)}
+    assert not told & {key(group.query) for group in dataset.splits["heldout"]}
 
 
 def test_characters_of_the_csv_are_read_back():

@@ -61,6 +61,14 @@ def save_dump(folder):
             "<blockquote>possible duplicate entry in sources.list</blockquote>",
             "possible duplicate entry in sources.list",
         ),
+        (
+            "<p>I know it already has an answer, but nothing there works: see below.</p><p>log</p>",
+            "I know it already has an answer, but nothing there works: see below. log",
+        ),
+        (
+            "<p>My disk is full. Every thread already has answers where people delete kernels. I run 14.04.</p>",
+            "My disk is full. Every thread already has answers where people delete kernels. I run 14.04.",
+        ),
         ("is this a possible duplicate of mine ?", "is this a possible duplicate of mine ?"),
         ("", ""),
     ],

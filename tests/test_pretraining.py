@@ -6,7 +6,7 @@ import pytest
 from tests.test_models_rcnn import UNREAD, embeddings, make
 from zoo import losses
 from zoo.encoded import EncodedSplit, TokenIds
-from zoo.models.title_decoder import title_decoder
+from zoo.models.title_decoder import title_decoder, title_matcher
 from zoo.pretraining import END, MAX_TITLE, OTHER, TitleBatches, perplexity, target_numbers
 
 
@@ -131,6 +131,31 @@ def test_decoder(reader):
     loss = decoder.train_on_batch(inputs, inputs["target"])
     np.testing.assert_allclose(loss, expected.sum(axis=1).mean(), rtol=1e-2)
     assert all((np.array(w) != b).any() for w, b in zip(model.trainable_weights, before, strict=True))
+
+
+@pytest.mark.parametrize("reader", ["rcnn", "lstm"])
+def test_titles_are_compared_by_the_last_state_whatever_the_pooling(reader):
+    model = make(reader, pooling="mean", dropout=0.2)
+    text_encoder = model.get_layer("encoder").layer
+    title = {
+        "query": np.array([[5, 9, 7], [6, 1, 0]], "int32"),
+        "candidate": np.array([[[8, 5, 0]], [[4, 4, 9]]], "int32"),
+    }
+
+    def last(ids):
+        read = ids[ids > UNREAD]
+        words, mask = text_encoder.get_layer("embedding")(read), np.ones((1, len(read)), bool)
+        layer = text_encoder.get_layer("reader")
+        if reader == "rcnn":
+            states = layer(np.arange(len(read))[None], mask=mask, words=words)[0]
+        else:
+            states = layer(words[None], mask=mask)[0]
+        state = np.asarray(states)[0, -1]
+        return state / np.linalg.norm(state)
+
+    pairs = zip(title["query"], title["candidate"][:, 0], strict=True)
+    expected = [[last(query) @ last(candidate)] for query, candidate in pairs]
+    np.testing.assert_allclose(title_matcher(model, UNREAD)(title), expected, atol=1e-5)
 
 
 def test_perplexity_is_that_of_a_uniform_guess_before_training():

@@ -19,7 +19,7 @@ from zoo.metrics import Convention
 from zoo.models.qrnn import qrnn
 from zoo.negatives import Negatives
 from zoo.recipe import Options, Recipe
-from zoo.training import train
+from zoo.training import encode_dataset, train
 
 
 def groups(count, seed):
@@ -186,6 +186,18 @@ def test_word_vectors_are_fixed_and_only_their_words_added(tmp_path):
 def test_not_a_run(tmp_path):
     with pytest.raises(ValueError, match=f"Received: folder='{tmp_path}'"):
         runs.load(tmp_path)
+
+
+def test_words_without_a_vector_are_unknown_where_a_recipe_says_so(tmp_path):
+    words = sorted({group.query[0].split()[0] for group in DATASET.splits["train"]})
+    (tmp_path / "vectors.txt").write_text("".join(f"{word} 1.0 2.0\n" for word in [*words[:3], "beyond"]))
+    options, _ = quiet(embeddings=(tmp_path / "vectors.txt",))
+    all_words = encode_dataset(RECIPE, DATASET, options, 1)
+    known = encode_dataset(dataclasses.replace(RECIPE, only_with_vector=True), DATASET, options, 1)
+    assert {*words, "beyond"} <= set(all_words.encoder.words)
+    assert sorted(known.encoder.words) == sorted([*words[:3], "beyond"])
+    assert known.has_vector.sum() == 4 and "training words are left out, without a vector" in known.coverage
+    assert len(known.embeddings) == 1 + RECIPE.oov_buckets + 4
 
 
 def test_latest_points_to_the_newest_that_is_worth_as_much(tmp_path):

@@ -117,6 +117,8 @@ class Recipe:
         ngram_vocabulary: n-grams of the training texts, the most frequent, with a row of their own; the others
             share ``oov_buckets`` rows, or have none where that is 0.
         max_words: words of the vector files that join the training words in the vocabulary.
+        only_with_vector: whether words of the training texts that the vector files lack are unknown words, where files
+            are given; else they begin as random vectors.
         takes_embeddings: whether the vector files of the command line are for this model.
         embedding_size: width of the word vectors where no file is given.
         random_range: words without a vector get numbers up to this, drawn; 0 gives zeros.
@@ -160,6 +162,7 @@ class Recipe:
     oov_buckets: int = 64
     ngram_sizes: tuple[int, ...] = ()
     ngram_vocabulary: int = 0
+    only_with_vector: bool = False
     max_words: int = 100_000
     takes_embeddings: bool = True
     embedding_size: int = 100

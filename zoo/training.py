@@ -50,6 +50,10 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
     else:
         extra = read_words(files, recipe.max_words) if files else ()
         words = build_vocabulary(texts, recipe.tokenizer, extra_words=extra) if extra else own_words
+        if files and recipe.only_with_vector:
+            _, found = embedding_matrix(files, words, recipe.oov_buckets, seed)
+            lacking = set(found.missing)
+            words = [word for word in words if word not in lacking]
         encoder = TextEncoder(words, recipe.tokenizer, recipe.oov_buckets)
     has_vector = np.zeros(encoder.vocabulary_size, bool)
     if files:
@@ -67,7 +71,8 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
                 raise DataError(file, None, "vectors of words of the training texts", words)
         coverage = f"{embeddings.shape[1]} numbers a word; {of_training}"
         if len(known_words) < len(own_words):
-            coverage += f"; {len(own_words) - len(known_words)} training words are unknown to the run started from"
+            why = "unknown to the run started from" if options.start else "left out, without a vector"
+            coverage += f"; {len(own_words) - len(known_words)} training words are {why}"
     else:
         shape = (encoder.vocabulary_size, 0 if recipe.ngram_sizes else recipe.embedding_size)
         embeddings = np.random.default_rng(seed).uniform(-0.25, 0.25, shape).astype("float32")
@@ -117,6 +122,11 @@ def _train(recipe, folder, dataset, options, seed):
     started = time.monotonic()
     record = {"dev_metric": dataset.metrics[0], "interrupted": False, "diverged": False}
     pretraining, history, encoded, model = [], [], None, None
+    if recipe.continues and recipe.build and not (recipe.pretrain or options.start):
+        raise ValueError(
+            f"A model that goes on from an earlier run's pre-training needs that run (--from). "
+            f"Received: start=None, model={recipe.model!r}"
+        )
     if options.start and not recipe.continues:
         recipe = dataclasses.replace(recipe, model=f"{recipe.model}_from_run")
     if recipe.build is None:

@@ -106,6 +106,8 @@ def load(folder: str | Path) -> Dataset:
     count = min(NUM_HELDOUT, len(raw) // 10)
     kept, heldout = splits.hold_out(raw, count, splits.SEED) if count else (raw, [])
     heldout = [group._replace(candidates=(), labels=()) for group in heldout]
+    hidden = {_key(group.query) for group in heldout}
+    kept = [_without(group, hidden) for group in kept]
     found |= {"pretrain": kept} | ({"heldout": heldout} if heldout else {})
     return Dataset(
         "QatarLiving, question to question",
@@ -116,6 +118,12 @@ def load(folder: str | Path) -> Dataset:
         files=tuple(dict.fromkeys(path for path in (*paths.values(), *raw_paths.values()) if path)),
         notes=tuple(notes),
     )
+
+
+def _without(group, hidden):
+    """The group without the similar questions whose titles are held out."""
+    shown = tuple(text for text in group.candidates if _key(text) not in hidden)
+    return group._replace(candidates=shown, labels=(1.0,) * len(shown))
 
 
 def write(splits: dict[str, list[Group]], folder: str | Path) -> None:

@@ -39,7 +39,7 @@ NUM_CANDIDATES = 20  # as Lucene found for AskUbuntu
 NUM_RANDOM = 100  # as train_random.txt has them
 
 _QUESTION, _DUPLICATE = "1", "3"
-_SAYS = r"(?:possible duplicates?(?:</\w+>)?\s*:|already has (?:an answer|answers)[^<]*here)"
+_SAYS = r"(?:possible duplicates?(?:</\w+>)?\s*:|already has (?:an answer|answers) here(?:</\w+>)?\s*:)"
 _BANNERS = [
     re.compile(banner, re.IGNORECASE | re.DOTALL)
     for banner in (

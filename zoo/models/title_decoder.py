@@ -3,7 +3,10 @@
 import keras
 from keras import ops
 
+from layers.list_wise import ListWise
+from layers.masked_pooling import MaskedPooling
 from layers.vocabulary_softmax import VocabularySoftmax
+from zoo.models import parts
 
 
 def title_decoder(model, *, num_words, num_unread=0, num_sampled=0, dropout=0.1, initial_range=0.05):
@@ -53,6 +56,30 @@ def title_decoder(model, *, num_words, num_unread=0, num_sampled=0, dropout=0.1,
         num_words, num_sampled, kernel_initializer=uniform(-initial_range / 1000, initial_range / 1000), name="softmax"
     )
     return keras.Model({"context": context, "title": title, "target": target}, tell(states, target))
+
+
+def title_matcher(model, num_unread=0):
+    """Compares titles by the reader's last state alone, as pre-training is watched (Lei et al. 2016, section 5).
+
+    Args:
+        model: as above; its reader and word vectors are shared.
+        num_unread: as above.
+
+    Returns:
+        A model from ``{"query": [B, T], "candidate": [B, L, T]}``, ids of titles, to cosines ``[B, L]``.
+    """
+    text_encoder = model.get_layer("encoder").layer
+    reader, embedding = text_encoder.get_layer("reader"), text_encoder.get_layer("embedding")
+    title = keras.Input((None,), dtype="int32", name="title")
+    words, (places,) = text_encoder.get_layer("distinct_tokens")([title])
+    mask = title > num_unread
+    states = parts.unit_length(_read(reader, embedding(words), places, mask)[0])
+    last = MaskedPooling("last", name="last_state")(states, mask=mask)
+    encoder = ListWise(keras.Model(title, last, name="title_encoder"), name="title_encoders")
+    query, candidate = parts.pair_inputs()
+    query_vector, candidate_vector = encoder([query, candidate])
+    score = ops.sum(ops.expand_dims(query_vector, 1) * candidate_vector, axis=-1)
+    return keras.Model({"query": query, "candidate": candidate}, ops.cast(score, "float32"), name="title_matcher")
 
 
 def _read(reader, words, places, mask, state=None):

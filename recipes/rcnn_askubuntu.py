@@ -14,7 +14,9 @@ Vectors: vectors_pruned.200.txt.gz, from the same place.
 Departures from the paper: dropout takes the same numbers of a word wherever it stands in a batch; idf is counted on
 the training texts, each distinct one once; dev and test questions are left out of the corpus to pre-train on; a text
 is cut before its unknown words are passed over, not after; the penalty has the norms of the kernels, those of one
-input side by side, and none of biases; TF-IDF is of single words.
+input side by side, and none of biases; TF-IDF is of single words, of title and body; the released tokens are split
+once more, at signs inside them; in pre-training titles end after 30 tokens, questions that were marked in both
+directions stand twice, and the softmax has no penalty; `--negatives corpus` draws from the candidates of train.
 """
 
 import sys

@@ -46,7 +46,7 @@ def rcnn(
         order: width n of the n-grams of ``rcnn`` and ``cnn``.
         gate, filter_mode, output_gate: of `GatedConv`.
         pooling: ``"last"``, ``"mean"`` or ``"max"``.
-        idf: float array ``[V]`` that the word vectors are multiplied with, or None.
+        idf: float array ``[V]`` that the word vectors are multiplied with, before any training of theirs; or None.
         num_unread: ids up to this one are not read: a recurrence goes past them, in a window of ``cnn`` they are
             zeros. The paper's code takes unknown words out of a text beforehand.
         trainable_embeddings: the paper fixes them.

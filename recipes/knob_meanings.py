@@ -17,6 +17,7 @@ MEANINGS = {
     # Words
     "embedding_size": "numbers per word or n-gram, where the model takes no --embeddings",
     "word_dropout": "share of word-vector numbers that are dropped in training",
+    "only_with_vector": "leave words out that the --embeddings files lack; else they are random vectors",
     "idf_weights": "multiply each word vector by the word's inverse document frequency",
     "overlap": "word-overlap features beside the network: none, shared words, or the query's share that is covered",
     "ngrams": "lengths of the character n-grams",

@@ -30,6 +30,7 @@ DEFAULTS = {
     "patience": 15,  # released code
     "pretrain_epochs": 50,  # released code
     "pretrain_batch_size": 256,  # released code
+    "only_with_vector": True,  # released code
 }
 ORDER = {"rcnn": 2, "cnn": 3}  # Table 3
 POOLING = {"rcnn": "last", "cnn": "mean", "lstm": "mean", "gru": "mean"}  # Table 2
@@ -94,6 +95,7 @@ def knobs(hp, *, scorers, **changes):
         "title_only": title_only,
         "search_rank": search_rank,
         "idf_weights": hp.Boolean("idf_weights", default=True),  # released code, --reweight
+        "only_with_vector": hp.Boolean("only_with_vector", default=default["only_with_vector"]),  # released code
         "margin": hp.Float("margin", 0.1, 2.0, step=0.1, default=1.0),  # released code; the paper: a small constant
         "negatives": Negatives(
             hp.Int("num_negatives", 1, 100, default=20),  # section 6
@@ -153,9 +155,9 @@ def question_retrieval(
         "max_query_length": max_length,
         "max_candidate_length": max_length,
         "oov_buckets": OOV_BUCKETS,
-        "only_with_vector": True,  # released code: unknown words are taken out of a text
         "on_sample": ON_SAMPLE,
-        "fixed": ("model", "pretrain", "title_only", "search_rank", "epochs", "pretrain_epochs", "embedding_size"),
+        "fixed": ("model", "pretrain", "title_only", "search_rank", "only_with_vector")
+        + ("epochs", "pretrain_epochs", "embedding_size"),
     }
     if scorer is not None:
         return Recipe(scorer=scorer, **recipe)

@@ -116,6 +116,8 @@ def test_promises():
 def test_promises_with_offsets_and_without_groups(arguments):
     """`check_layer` gives every argument another value, and a window has no offsets."""
     layer = GroupSelfAttention(num_heads=4, **arguments)
+    outputs = np.array(layer(X, mask=MASK))
+    assert outputs.shape == X.shape and outputs[MASK].any(axis=-1).all() and not outputs[~MASK].any()
     promises = Promises(layer, {"inputs": X, "mask": MASK})
     promises.keeps_rows_apart()
     promises.ignores_padding(zero_outputs=True)

@@ -278,9 +278,7 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
         if len(trained) > 1:
             numbers = _numbers(comparison.averaged(trained, dataset))
             print(f"{chosen.model}, the scores of {len(trained)} seeds averaged: {dataset.scored_splits[-1]} {numbers}")
-    content = run.settings["data"]["content"]
-    finished = comparison.finished_runs(flags.runs, chosen.name)
-    finished = [other for other in finished if other.settings["data"]["content"] == content]
+    finished = comparison.finished_runs(flags.runs, chosen.name, run.settings["data"]["content"])
     # Most papers' figures are of test alone.
     has_dev = "dev" in chosen.published
     for split in dataset.scored_splits if has_dev else dataset.scored_splits[1:] or dataset.scored_splits:

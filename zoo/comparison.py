@@ -17,8 +17,8 @@ from zoo.runs import Run, read_predictions
 Row = dict[str, tuple[float, float, int]]
 
 
-def finished_runs(root: Path, recipe: str) -> list[Run]:
-    """All whole runs of a recipe, the newest last; trials of a search are left out.
+def finished_runs(root: Path, recipe: str, content: str | None = None) -> list[Run]:
+    """All whole runs of a recipe, or those on data of one content, the newest last; trials of a search are left out.
 
     What cannot be read, and a training that was interrupted or diverged, is no finished run.
     """
@@ -30,7 +30,8 @@ def finished_runs(root: Path, recipe: str) -> list[Run]:
         except (ValueError, OSError):
             continue
         training = run.metrics["training"]
-        if not (training["interrupted"] or training["diverged"]):
+        is_alike = content in (None, run.settings["data"]["content"])
+        if is_alike and not (training["interrupted"] or training["diverged"]):
             found.append(run)
     return found
 

@@ -45,6 +45,12 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
     history = _read_history(run.folder / "history.csv")
     content = {
         "settings": run.settings,
+        # Given vectors have their own size.
+        "knobs": {
+            name: value
+            for name, value in run.settings["knobs"].items()
+            if name != "embedding_size" or not run.settings["embeddings"]["files"]
+        },
         "metrics": [
             (
                 _METRIC_NAMES.get(name, name),
@@ -79,9 +85,7 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
 
 def _others(run):
     """The newest run of every other model on the same data that there is by now: name to metric to mean."""
-    content = run.settings["data"]["content"]
-    finished = finished_runs(run.folder.parent.parent, run.settings["recipe"])
-    alike = [other for other in finished if other.settings["data"]["content"] == content]
+    alike = finished_runs(run.folder.parent.parent, run.settings["recipe"], run.settings["data"]["content"])
     rows = measured_rows(alike, run.splits[-1])
     rows.pop(run.settings["model"], None)
     return {model: {name: mean for name, (mean, _, _) in row.items()} for model, row in rows.items()}

@@ -67,8 +67,8 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         of_training = found.of(known_words)
         for file, (_, count) in zip(files, of_training.found_in, strict=True):
             if known_words and not count:
-                words = f"0 of {len(known_words)}, of which the first are {' '.join(known_words[:5])}"
-                raise DataError(file, None, "vectors of words of the training texts", words)
+                received = f"0 of {len(known_words)}, of which the first are {' '.join(known_words[:5])}"
+                raise DataError(file, None, "vectors of words of the training texts", received)
         coverage = f"{embeddings.shape[1]} numbers a word; {of_training}"
         if len(known_words) < len(own_words):
             why = "unknown to the run started from" if options.start else "left out, without a vector"
@@ -109,8 +109,6 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
         RuntimeError: if the scores are no numbers after the first epoch.
         ValueError: if there is nothing to train: no epoch, and no pre-training.
     """
-    if recipe.build and not recipe.epochs and not recipe.pretrain:
-        raise ValueError(f"A run needs an epoch or a pre-training. Received: epochs=0, model={recipe.model!r}")
     try:
         return _train(recipe, folder, dataset, options, seed)
     except BaseException:
@@ -119,14 +117,16 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
 
 
 def _train(recipe, folder, dataset, options, seed):
-    started = time.monotonic()
-    record = {"dev_metric": dataset.metrics[0], "interrupted": False, "diverged": False}
-    pretraining, history, encoded, model = [], [], None, None
+    if recipe.build and not recipe.epochs and not recipe.pretrain:
+        raise ValueError(f"A run needs an epoch or a pre-training. Received: epochs=0, model={recipe.model!r}")
     if recipe.continues and recipe.build and not (recipe.pretrain or options.start):
         raise ValueError(
             f"A model that goes on from an earlier run's pre-training needs that run (--from). "
             f"Received: start=None, model={recipe.model!r}"
         )
+    started = time.monotonic()
+    record = {"dev_metric": dataset.metrics[0], "interrupted": False, "diverged": False}
+    pretraining, history, encoded, model = [], [], None, None
     if options.start and not recipe.continues:
         recipe = dataclasses.replace(recipe, model=f"{recipe.model}_from_run")
     if recipe.build is None:

@@ -47,6 +47,8 @@ MEANINGS = {
     "output_gate": "gate the convolution's output",
     "pooling": "which state stands for a text",
     "title_only": "leave the body out",
+    "max_ngram": "tf-idf counts n-grams of 1 to this many words",
+    "stop_words": "tf-idf leaves common English words out",
     "context": "words on each side that belong to a word's window",
     "self_attention": "align each text with itself first",
     "values": "what a self-aligned phrase is a mean of: words, or their windows",

@@ -1,12 +1,49 @@
-"""The pictures of the RCNN paper, of a run's own model: what the gate lets in, and what pre-training brings."""
+"""The pictures of Lei et al. 2016, of a run's own model: what the gate lets in, and what pre-training brings.
+
+The report of a run of `recipes.rcnn_semeval` or `recipes.rcnn_askubuntu` has them, with the first questions of dev.
+Figure 4 of questions of one's own:
+
+    python -m recipes.question_figures RUN "how do i mount a windows partition" [QUESTION ...] [--out FOLDER]
+
+Writes figure_4.svg. What stands behind a tab in a QUESTION is its body.
+"""
+
+import argparse
+import sys
+from pathlib import Path
 
 import numpy as np
 
+from zoo import runs
+from zoo.arguments import Parser
+from zoo.data import Group
+from zoo.encoded import encode_split
 from zoo.figures import literal
 from zoo.models.rcnn import openness
 
 NUM_QUESTIONS = 3
 NUM_POSITIONS = 40  # of a body; few are longer
+
+
+def main(arguments=None):
+    """Draws Figure 4 of some questions; returns the exit code."""
+    parser = Parser("python -m recipes.question_figures", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a run whose model has gated convolutions")
+    parser.add_argument("questions", nargs="+", metavar="QUESTION", help="a title; behind a tab, a body")
+    parser.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="where figure_4.svg goes")
+    flags = parser.parse_args(arguments)
+    if not (flags.run / "model.keras").is_file() or (run := runs.load(flags.run)).model.name != "rcnn":
+        parser.error(f"RUN must hold a trained model with gated convolutions. Received: {flags.run}")
+    parts = [question.split("\t", len(run.fields) - 1) for question in flags.questions]
+    texts = [tuple(part + [""] * (len(run.fields) - len(part))) for part in parts]
+    groups = [Group(str(number), text, (), ()) for number, text in enumerate(texts)]
+    ids = encode_split(groups, run.text_encoder, run.fields, run.max_query_length, run.max_candidate_length).query_ids
+    num_unread = run.text_encoder.oov_buckets
+    flags.out.mkdir(parents=True, exist_ok=True)
+    _words(run.model, ids, run.text_encoder, num_unread, len(texts)).savefig(flags.out / "figure_4.svg")
+    print(f"wrote {flags.out / 'figure_4.svg'}")
+    return 0
 
 
 def figures(model, encoded, pretraining, *, num_unread, fields=None):
@@ -38,13 +75,13 @@ def figures(model, encoded, pretraining, *, num_unread, fields=None):
     return found
 
 
-def _words(model, ids, encoder, num_unread):
-    """One row of bars per question: its title and the beginning of its body."""
+def _words(model, ids, encoder, num_unread, most=NUM_QUESTIONS):
+    """One row of bars per question, at most that many: its title and the beginning of its body."""
     from matplotlib.figure import Figure  # slow to import, and only needed here
 
-    figure = Figure(figsize=(9, 2.6 * NUM_QUESTIONS), layout="constrained")
     known = encoder.words
-    rows = min(NUM_QUESTIONS, len(next(iter(ids.values())).offsets) - 1)
+    rows = min(most, len(next(iter(ids.values())).offsets) - 1)
+    figure = Figure(figsize=(9, 2.6 * max(1, rows)), layout="constrained")
     for number, axes in enumerate(np.atleast_1d(figure.subplots(max(1, rows), 1))[:rows]):
         words, heights = [], []
         for texts in ids.values():
@@ -108,3 +145,7 @@ def _pretraining(history):
     axes.set(xlabel="perplexity", ylabel="dev MRR of titles alone", xscale="log")
     axes.grid(alpha=0.3)
     return figure
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,8 +8,9 @@ import numpy as np
 from scipy.stats import rankdata
 
 from recipes import question_figures
-from zoo import losses, optimizers
+from zoo import lexical, losses, optimizers
 from zoo.batches import score_split
+from zoo.data import DataError
 from zoo.encoded import distinct_texts, document_frequency
 from zoo.evaluation import evaluate
 from zoo.models.rcnn import READERS, rcnn
@@ -40,7 +41,6 @@ PRETRAINED_POOLING = POOLING | {"gru": "last"}  # Table 2
 ON_SAMPLE = {
     "units": 64,
     "epochs": 4,
-    "pretrain": True,
     "pretrain_epochs": 2,
     "learning_rate": 3e-3,
     "embedding_size": 50,
@@ -53,13 +53,13 @@ def knobs(hp, *, scorers, **changes):
 
     Args:
         hp: hyperparameters.
-        scorers: names of further models, which have no network.
+        scorers: name to class of further models, which have no network.
         changes: defaults other than `DEFAULTS`.
     """
     default = DEFAULTS | changes
     model = hp.Choice("model", [*READERS, *scorers], default="rcnn")
     reader = model if model in READERS else "rcnn"
-    pretrain = hp.Boolean("pretrain", default=False) and reader != "cnn"  # section 5: the CNN is not pre-trained
+    pretrain = hp.Boolean("pretrain", default=False)
     usual_pooling = (PRETRAINED_POOLING if pretrain else POOLING)[reader]
     network = {
         "units": hp.Int("units", 8, 800, default=default["units"][reader]),
@@ -81,8 +81,19 @@ def knobs(hp, *, scorers, **changes):
     epochs = hp.Int("epochs", 0, 100, default=default["epochs"])
     title_only = hp.Boolean("title_only", default=False)  # Table 5
     search_rank = hp.Boolean("search_rank", default=False)  # not in the paper
+    words = {
+        "max_ngram": hp.Int("max_ngram", 1, 3, default=1),  # section 6: 1, 2 or 3
+        "stop_words": _stop_words() if hp.Boolean("stop_words", default=False) else frozenset(),  # section 6: both
+        "num_fields": 1 if title_only else None,
+    }
+    scorer = None
     row = model
-    if model in READERS:
+    if model == "tfidf":
+        scorer = lexical.TfIdf(**words)
+        row += "_title" * title_only
+    elif model in scorers:
+        scorer = scorers[model]()
+    else:
         # A pre-training alone is no row of the paper's.
         row += ("_pretrained" if epochs else "_pretraining") * pretrain
         row += f"_{network['pooling']}" * (network["pooling"] != usual_pooling)
@@ -90,6 +101,7 @@ def knobs(hp, *, scorers, **changes):
     return {
         "model": model,
         "row": row,
+        "scorer": scorer,
         "network": network,
         "pretraining": pretraining if pretrain else None,
         "title_only": title_only,
@@ -109,6 +121,12 @@ def knobs(hp, *, scorers, **changes):
         "max_length": hp.Int("max_length", 20, 200, default=default["max_length"]),
         "embedding_size": hp.Int("embedding_size", 50, 300, step=50, default=200),  # only without a vector file
     }
+
+
+def _stop_words():
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # slow to import, and only needed here
+
+    return ENGLISH_STOP_WORDS
 
 
 def question_retrieval(
@@ -155,14 +173,17 @@ def question_retrieval(
         "max_query_length": max_length,
         "max_candidate_length": max_length,
         "oov_buckets": OOV_BUCKETS,
-        "on_sample": ON_SAMPLE,
-        "fixed": ("model", "pretrain", "title_only", "search_rank", "only_with_vector")
+        "on_sample": ON_SAMPLE | {"pretrain": model != "cnn"},
+        "fixed": ("model", "pretrain", "title_only", "search_rank", "only_with_vector", "max_ngram", "stop_words")
         + ("epochs", "pretrain_epochs", "embedding_size"),
     }
     if scorer is not None:
         return Recipe(scorer=scorer, **recipe)
 
     def build(encoded):
+        if pretraining and model == "cnn":
+            expected = "one of rcnn, lstm, gru: a CNN has no last state that holds a text (section 5)"
+            raise DataError("--pretrain", None, expected, f"--model {model}")
         return rcnn(
             encoded.embeddings,
             fields=encoded.dataset.fields,

@@ -52,13 +52,11 @@ def recipe(hp):
         pretrain_batch_size=64,
         only_with_vector=False,
     )
-    scorer = SCORERS.get(chosen["model"])
     return question_retrieval(
         name="rcnn_semeval",
         load=qatar_living_questions.load,
         sample=samples.qatar_living_questions,
         published=PUBLISHED,
-        scorer=scorer and scorer(),
         list_size=10,  # every query has as many candidates
         **chosen,
     )

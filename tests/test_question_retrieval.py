@@ -4,7 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from export.saved_model import export
 from recipes import question_figures, question_retrieval, rcnn_askubuntu, rcnn_semeval
 from tests.data_checks import real_data
 from tests.test_models_rcnn import UNREAD, make
@@ -44,6 +46,24 @@ def test_pre_training_alone_and_then_from_its_run(tmp_path, capsys):
     assert 0 <= weight <= 3 and f"In the figures {weight:.1f} / the search engine's rank is added" in card
     third, _ = run("--no-pretrain", "--from", str(first.folder))
     assert third.settings["model"] == "rcnn_from_run"
+    known, other = [word for word in third.text_encoder.words if word.isalpha()][:2]
+    title, body = f"{known.title()} zzyzzx?", f"{other} one"
+    assert question_figures.main([str(third.folder), f"{title}\t{body}", title, "--out", str(tmp_path / "out")]) == 0
+    picture = (tmp_path / "out" / "figure_4.svg").read_text("utf-8")
+    assert picture.count(f"<!-- {known} -->") == 2 and picture.count(f"<!-- {other} -->") == 1
+    signatures = tf.saved_model.load(str(export(third, tmp_path / "served"))).signatures
+    texts = {
+        f"{side}_{field}": tf.constant([text])
+        for side in ("query", "candidate")
+        for field, text in (("title", title), ("body", body if side == "query" else ""))
+    }
+    score = signatures["serving_default"](**texts)["score"]
+    np.testing.assert_allclose(score, third.score([(title, body)], [(title, "")]), atol=1e-5)
+    vectors = [
+        signatures["encode"](title=texts[f"{side}_title"], body=texts[f"{side}_body"])["vector"][0]
+        for side in ("query", "candidate")
+    ]
+    np.testing.assert_allclose(score, [np.dot(*vectors)], atol=1e-5)
 
 
 def test_search_rank_weight_is_the_best_on_dev():
@@ -102,6 +122,44 @@ def test_a_row_that_goes_on_from_a_pre_training_needs_it(tmp_path, capsys):
     assert "needs that run (--from). Received: start=None, model='rcnn_pretrained'" in said
 
 
+def test_the_cnn_is_not_pre_trained(tmp_path, capsys):
+    flags = ["--model=cnn", "--pretrain", "--runs", str(tmp_path)]
+    assert command_line.main(rcnn_semeval.recipe, rcnn_semeval.__doc__, command=flags) == 2
+    assert "--pretrain: expected one of rcnn, lstm, gru" in capsys.readouterr().err
+
+
+def test_tfidf_of_titles_alone():
+    knobs = {"model": "tfidf", "title_only": True, "max_ngram": 2, "stop_words": True}
+    recipe = rcnn_askubuntu.recipe(tuning.hyperparameters(**knobs))
+    assert recipe.model == "tfidf_title" and recipe.scorer.max_ngram == 2
+    group = Group("1", ("usb of boot", "x"), (("usb boot", "y"), ("z", "usb boot x")), (1.0, 0.0))
+    first, second = recipe.scorer.fit([group]).score([group])[0]
+    assert first == pytest.approx(1) and second == 0
+
+
+def test_vectors_must_be_those_of_the_run_to_start_from(tmp_path, capsys):
+    words = ["visa", "family", "qatar", "doha", "job", "car", "school"]
+    for name in ("some.txt", "others.txt"):
+        numbers = np.random.default_rng(len(name)).normal(size=(len(words), 4))
+        lines = [" ".join([word, *map(str, row)]) for word, row in zip(words, numbers, strict=True)]
+        (tmp_path / name).write_text("\n".join(lines) + "\n", "utf-8")
+    small = [f"--{knob.replace('_', '-')}={value}" for knob, value in tiny("rcnn_semeval").items()]
+
+    def run(*flags, vectors=()):
+        files = [f"--embeddings={tmp_path / name}" for name in vectors]
+        command = [*small, "--no-pretrain", *flags, *files, "--runs", str(tmp_path / "runs")]
+        return command_line.main(rcnn_semeval.recipe, rcnn_semeval.__doc__, command=command)
+
+    assert run(vectors=["some.txt"]) == 0
+    first = (tmp_path / "runs" / "rcnn_semeval" / "latest").resolve()
+    capsys.readouterr()
+    for other in ([], ["others.txt"], ["some.txt", "others.txt"]):
+        assert run("--from", str(first), vectors=other) == 2
+        assert "--embeddings: expected the vectors of the run to start from" in capsys.readouterr().err
+    (tmp_path / "some.txt").rename(tmp_path / "moved.txt")
+    assert run("--from", str(first), vectors=["moved.txt"]) == 0
+
+
 def test_titles_stand_for_their_questions_in_pre_training():
     encoder = TextEncoder(["cat", "dog", "cow"], "word", oov_buckets=1)
     groups = [Group("1", ("cat", "dog"), (("cow dog", "cow"),), (1.0,))]
@@ -124,7 +182,6 @@ def test_knobs_of_the_paper():
     recipe = rcnn_askubuntu.recipe(tuning.hyperparameters(model="gru", pretrain=True))
     assert (recipe.batch_size, recipe.list_size, recipe.negatives.count) == (40 * 21, 21, 20)
     assert recipe.model == "gru_pretrained" and recipe.pretrain.epochs == 50
-    assert rcnn_askubuntu.recipe(tuning.hyperparameters(model="cnn", pretrain=True)).pretrain is None
     assert rcnn_askubuntu.recipe(tuning.hyperparameters(model="gru", pooling="max", title_only=True)).model == (
         "gru_max_title"
     )

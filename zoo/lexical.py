@@ -80,7 +80,8 @@ class TfIdf:
 
     Args:
         max_ngram: n-grams of 1 to this many words.
-        stop_words: words that are left out, lower case.
+        stop_words: words that are left out, lower case; what stood around one then counts as side by side.
+        num_fields: how many fields of a text are read, from the first; all if None.
 
     Raises:
         ValueError: when the training texts hold no word, or when it scores before it was fitted.
@@ -90,6 +91,7 @@ class TfIdf:
 
     max_ngram: int = 1
     stop_words: frozenset[str] = frozenset()
+    num_fields: int | None = None
     _vectorizer: object = field(default=None, init=False, repr=False)
 
     def fit(self, train: Sequence[Group]) -> TfIdf:
@@ -120,7 +122,7 @@ class TfIdf:
         ]
 
     def _words(self, text):
-        return [word for word in _words(text) if word not in self.stop_words]
+        return [word for word in _words(text[: self.num_fields]) if word not in self.stop_words]
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ def _start() -> None:
     with held_stderr():
         import tensorflow as tf
 
+        # Scoring traces a step for few shapes, then for any; it warns of the few.
+        tf.get_logger().addFilter(lambda record: "triggered tf.function retracing" not in record.getMessage())
         gpus = tf.config.list_physical_devices("GPU")  # tells if there is none
     if not gpus and glob.glob("/dev/nvidia[0-9]*"):
         print("note: TensorFlow does not use this machine's GPU; TF_CPP_MIN_LOG_LEVEL=0 shows why", file=sys.stderr)

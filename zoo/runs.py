@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -203,10 +203,10 @@ def write(
             "sample": options.sample,
             "notes": dataset.notes,
             "content": content_fingerprint(dataset),
-            "files": {str(file): _fingerprint(file) for file in dataset.files},
+            "files": fingerprints(dataset.files),
         },
         "embeddings": {
-            "files": {str(file): _fingerprint(file) for file in vector_files},
+            "files": fingerprints(vector_files),
             "coverage": coverage,
         },
         "start": str(options.start.folder) if options.start else None,
@@ -290,9 +290,14 @@ def _write_json(path, content):
     unfinished.replace(path)
 
 
-def _fingerprint(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def fingerprints(paths: Iterable[Path]) -> dict[str, str]:
+    """Path to the hash of the file's content, in the order given."""
+
+    def fingerprint(path):
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    return {str(path): fingerprint(path) for path in paths}
 
 
 def _commit() -> str | None:

@@ -38,6 +38,7 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
     own_words = [] if recipe.ngram_sizes else build_vocabulary(texts, recipe.tokenizer)
     if options.start:
         encoder = options.start.text_encoder
+        _check_vectors(options.start, files)
         if tuple(encoder.ngram_sizes) != tuple(recipe.ngram_sizes):
             raise ValueError(
                 "The run to start from must give tokens as the model takes them. "
@@ -87,6 +88,14 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         known = [splits[name] for name in dataset.training_splits]
         coverage = own_vectors.train(known, embeddings, 1 + encoder.oov_buckets, encoder.words, seed)
     return EncodedDataset(encoder, splits, embeddings, has_vector, tuple(files), coverage, dataset)
+
+
+def _check_vectors(start, files):
+    """The word vectors are taken over with the other weights, and so is whether they are trained."""
+    wanted = start.settings["embeddings"]["files"]
+    if list(runs.fingerprints(files).values()) != list(wanted.values()):
+        expected = f"the vectors of the run to start from, {' and '.join(wanted) or 'none'}"
+        raise DataError("--embeddings", None, expected, " and ".join(map(str, files)) or "none")
 
 
 def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed: int = 1) -> runs.Run:

@@ -3,10 +3,14 @@
 ::
 
     python -m export.client --url http://127.0.0.1:8501/v1/models/NAME --query "..." --candidate "..." "..."
+
+Where texts have several fields, as the title and body of a question, name them in their order by ``--fields title
+body``; a tab parts them in a text.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -138,13 +142,23 @@ def _columns(side, texts):
     return {f"{side}_{field}": [text[field] for text in texts] for field in texts[0]}
 
 
+def _in_fields(text: str, fields: Sequence[str] | None) -> Text:
+    """A text of the command line; fields that it lacks are empty."""
+    if not fields:
+        return text
+    parts = text.split("\t", len(fields) - 1)
+    return dict(zip(fields, parts + [""] * (len(fields) - len(parts)), strict=True))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Asks one question and prints the candidates ranked; returns the exit code."""
-    parser = Parser("python -m export.client", description=(__doc__ or "").partition("\n")[0])
+    parser = Parser("python -m export.client", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--url", default=DEFAULT_URL, help="http://host:port or http://host:port/v1/models/NAME")
     parser.add_argument("--name", help="the model's name, if the URL does not hold it")
     parser.add_argument("--query", required=True)
     parser.add_argument("--candidate", required=True, action="extend", nargs="+", help="may be given several times")
+    parser.add_argument("--fields", nargs="+", metavar="FIELD", help="names of a text's fields, a tab between them")
     parser.add_argument("--timeout", type=float, default=10.0, help="seconds")
     options = parser.parse_args(arguments)
     try:
@@ -153,13 +167,15 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     try:
-        answers = client.rank(options.query, options.candidate)
+        query, *candidates = (_in_fields(text, options.fields) for text in (options.query, *options.candidate))
+        answers = client.rank(query, candidates)
     except ServingError as error:
         print(error, file=sys.stderr)
         return 1
     for place, answer in enumerate(answers, start=1):
         probability = "" if answer.probability is None else f"probability {answer.probability:.3f}  "
-        print(f"{place:3}. {probability}score {answer.score:+.3f}  {answer.candidate}")
+        shown = answer.candidate if isinstance(answer.candidate, str) else " | ".join(answer.candidate.values())
+        print(f"{place:3}. {probability}score {answer.score:+.3f}  {shown}")
     return 0
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from export.texts import HOSTILE, as_text, own_pairs
+from export.texts import HOSTILE, as_text, in_fields, own_pairs
 from zoo.encoded import input_name
 
 TOLERANCE = 1e-5
@@ -54,19 +54,17 @@ def check(version_folder: str | Path, run) -> Parity:
         ParityError: at the first value that differs or is not finite, with the pair and both values; for an
             output that is not there; and if the fresh process fails, with the end of what it printed.
     """
-    pairs = [*own_pairs(run), *HOSTILE]
+    pairs = [*own_pairs(run), *in_fields(HOSTILE, run)]
     ranked = [(pairs[0][0], candidate) for _, candidate in pairs]
     requests = [[], pairs, ranked, *([pair] for pair in pairs)]
-    texts = [[(as_text(query), as_text(candidate)) for query, candidate in request] for request in requests]
-    flat = [pair for request in texts for pair in request]
-    width = len(run.fields)
+    flat = [tuple(tuple(map(as_text, text)) for text in pair) for request in requests for pair in request]
     with_tensorflow_text = run.text_encoder.tokenizer == "wordpiece"
     # On the CPU like the fresh process: an accelerator may round products to fewer digits.
     with ThreadPoolExecutor(1) as pool, tf.device("CPU:0"):
         replies = pool.submit(
             _in_fresh_process, Path(version_folder).resolve(), requests, run.fields, with_tensorflow_text
         )
-        expected = run.outputs([(query,) * width for query, _ in flat], [(other,) * width for _, other in flat])
+        expected = run.outputs([query for query, _ in flat], [candidate for _, candidate in flat])
         received = replies.result()
     ends = np.cumsum([len(request) for request in requests])[:-1]
     largest = 0.0
@@ -96,7 +94,11 @@ def _largest_difference(name, request, ours, theirs):
 def _in_fresh_process(folder, requests, fields, with_tensorflow_text):
     names = [[input_name(side, field, fields) for field in fields] for side in ("query", "candidate")]
     columns = [
-        {name: [_encoded(pair[side]) for pair in request] for side in (0, 1) for name in names[side]}
+        {
+            name: [_encoded(pair[side][place]) for pair in request]
+            for side in (0, 1)
+            for place, name in enumerate(names[side])
+        }
         for request in requests
     ]
     with tempfile.TemporaryDirectory() as scratch:
@@ -155,6 +157,6 @@ def _encoded(text: str | bytes) -> str:
     return base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode()
 
 
-def _short(text: str | bytes) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 80 else f"{shown[:70]}... ({len(text)} long)"
+def _short(text: tuple) -> str:
+    shown = " | ".join(map(repr, text))
+    return shown if len(shown) <= 80 else f"{shown[:70]}... ({len(shown)} long)"

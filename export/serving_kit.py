@@ -14,7 +14,7 @@ from tensorflow_serving.config import model_server_config_pb2
 
 from export.graph_ops import GraphOps, read_signatures
 from export.served_model import Version
-from export.texts import own_pairs
+from export.texts import in_fields, own_pairs
 from zoo.encoded import input_name
 
 IMAGE = "tensorflow/serving:2.20.0"
@@ -60,14 +60,16 @@ def write_warmup(path: Path, name: str, run) -> None:
     Source: TensorFlow Serving, "SavedModel Warmup": TFRecord of PredictionLog in ``assets.extra``.
     """
     path.parent.mkdir(exist_ok=True)
+    sample = _sample(run)
     with tf.io.TFRecordWriter(str(path)) as writer:
         for signature, (inputs, _) in read_signatures(path.parent.parent).items():
             request = predict_pb2.PredictRequest()
             request.model_spec.name = name
             request.model_spec.signature_name = signature
             for key, spec in inputs.items():
-                side = 1 if key.startswith("candidate") else 0
-                value = [pair[side] for pair in _sample(run)] if spec.dtype == tf.string else np.ones((2, 3), "int32")
+                # A text without a side, as `encode` has, is the query's.
+                texts = sample.get(key) or sample.get(f"query_{key}") or next(iter(sample.values()))
+                value = texts if spec.dtype == tf.string else np.ones((2, 3), "int32")
                 request.inputs[key].CopyFrom(tf.make_tensor_proto(value, spec.dtype))
             log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
             writer.write(log.SerializeToString())
@@ -84,8 +86,8 @@ def files(version: Path, name: str, run, ops: GraphOps) -> dict[str, str]:
     """
     config = model_server_config_pb2.ModelServerConfig()
     config.model_config_list.config.add(name=name, base_path=f"/models/{name}", model_platform="tensorflow")
-    sides = [[input_name(side, field, run.fields) for field in run.fields] for side in ("query", "candidate")]
-    request = {"instances": [{key: pair[side] for side in (0, 1) for key in sides[side]} for pair in _sample(run)]}
+    columns = _sample(run)
+    request = {"instances": [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]}
     reply = Version(version).predict(json.dumps(request).encode())
     return {
         "models.config": text_format.MessageToString(config),
@@ -98,10 +100,15 @@ def files(version: Path, name: str, run, ops: GraphOps) -> dict[str, str]:
     }
 
 
-def _sample(run) -> list[tuple[str, str]]:
-    """A query of the run's own with its first candidates, or made-up texts."""
-    pairs = own_pairs(run, 50) or _MADE_UP
-    return [pair for pair in pairs if pair[0] == pairs[0][0]][:4]
+def _sample(run) -> dict[str, list[str]]:
+    """A query of the run's own with its first candidates, or made-up texts: a column for each input."""
+    pairs = own_pairs(run, 50) or in_fields(_MADE_UP, run)
+    pairs = [pair for pair in pairs if pair[0] == pairs[0][0]][:4]
+    return {
+        input_name(name, field, run.fields): [pair[side][place] for pair in pairs]
+        for side, name in enumerate(("query", "candidate"))
+        for place, field in enumerate(run.fields)
+    }
 
 
 def _json(content) -> str:
@@ -184,11 +191,18 @@ To ask (the reply is `sample_reply.json`):
     curl http://127.0.0.1:8501/v1/models/{name}:predict -d @sample_request.json
 
     python -m export.client --url http://127.0.0.1:8501/v1/models/{name} \\
-        --query "..." --candidate "..." "..."
+        {_client_flags(run.fields)}
 
 A further `python -m export` into this folder adds the next number, which a running server takes up by itself.
 To go back, remove or rename the newest number.
 """
+
+
+def _client_flags(fields) -> str:
+    if len(fields) == 1:
+        return '--query "..." --candidate "..." "..."'
+    text = f"$'{chr(92)}t'".join('"..."' for _ in fields)  # a tab between them
+    return f"--fields {' '.join(fields)} --query {text} --candidate {text} {text}"
 
 
 def _columns(specs) -> str:

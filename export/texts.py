@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import islice
 
+from zoo.data import Text
+from zoo.encoded import input_name
 from zoo.runs import read_predictions
 
 # Each is a query beside a candidate. Bytes that are no UTF-8 are given as bytes.
@@ -33,11 +35,18 @@ HOSTILE: tuple[tuple[str | bytes, str | bytes], ...] = (
 )
 
 
-def own_pairs(run, count: int = 8) -> list[tuple[str, str]]:
+def own_pairs(run, count: int = 8) -> list[tuple[Text, Text]]:
     """The first pairs of the run's ``predictions.tsv``, none if there is no such file."""
     if not (run.folder / "predictions.tsv").is_file():
         return []
-    return [(row["query"], row["candidate"]) for row in islice(read_predictions(run.folder), count)]
+    names = [[input_name(side, field, run.fields) for field in run.fields] for side in ("query", "candidate")]
+    rows = islice(read_predictions(run.folder), count)
+    return [tuple(tuple(row[name] for name in names[side]) for side in (0, 1)) for row in rows]
+
+
+def in_fields(pairs, run) -> list[tuple[tuple, tuple]]:
+    """Pairs of plain texts as those of a run, each of whose fields is the whole text."""
+    return [tuple((text,) * len(run.fields) for text in pair) for pair in pairs]
 
 
 def as_text(value: str | bytes) -> str:

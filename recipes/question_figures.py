@@ -36,10 +36,16 @@ def main(arguments=None):
     if not (flags.run / "model.keras").is_file() or (run := runs.load(flags.run)).model.name != "rcnn":
         parser.error(f"RUN must hold a trained model with gated convolutions. Received: {flags.run}")
     parts = [question.split("\t", len(run.fields) - 1) for question in flags.questions]
-    texts = [tuple(part + [""] * (len(run.fields) - len(part))) for part in parts]
+    texts = list(dict.fromkeys(tuple(part + [""] * (len(run.fields) - len(part))) for part in parts))
     groups = [Group(str(number), text, (), ()) for number, text in enumerate(texts)]
     ids = encode_split(groups, run.text_encoder, run.fields, run.max_query_length, run.max_candidate_length).query_ids
     num_unread = run.text_encoder.oov_buckets
+    for number, question in enumerate(texts):
+        found = np.concatenate([field.texts[number] for field in ids.values()])
+        if not (found > num_unread).any():
+            parser.error(f"QUESTION must have a word that the model knows. Received: {question!r}")
+        if (found <= num_unread).any():
+            print(f"{(found <= num_unread).sum()} of {len(found)} words are unknown and not drawn: {question!r}")
     flags.out.mkdir(parents=True, exist_ok=True)
     _words(run.model, ids, run.text_encoder, num_unread, len(texts)).savefig(flags.out / "figure_4.svg")
     print(f"wrote {flags.out / 'figure_4.svg'}")
@@ -92,7 +98,7 @@ def _words(model, ids, encoder, num_unread, most=NUM_QUESTIONS):
             heights += [*opened[real], 0.0]
         axes.bar(range(len(words)), heights)
         axes.set_xticks(range(len(words)), [literal(word) for word in words], rotation=60)
-        axes.set_ylim(0, 1)
+        axes.set(ylim=(0, 1), ylabel="1 - λ")
     return figure
 
 

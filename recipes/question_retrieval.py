@@ -173,6 +173,7 @@ def question_retrieval(
         "max_query_length": max_length,
         "max_candidate_length": max_length,
         "oov_buckets": OOV_BUCKETS,
+        "reads_unknown": False,
         "on_sample": ON_SAMPLE | {"pretrain": model != "cnn"},
         "fixed": ("model", "pretrain", "title_only", "search_rank", "only_with_vector", "max_ngram", "stop_words")
         + ("epochs", "pretrain_epochs", "embedding_size"),

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from zoo import runs
+from zoo.encoded import input_name
 from zoo.models.lstm import lstm
 from zoo.text import write_vocabulary
 
@@ -34,8 +35,6 @@ def write_run(folder: Path, model=None, words=WORDS, **settings) -> runs.Run:
     write_vocabulary(folder / "vocabulary.txt", words)
     if model is not None:
         model.save(folder / "model.keras")
-    lines = ["query\tcandidate", *("\t".join(pair) for pair in PAIRS)]
-    (folder / "predictions.tsv").write_text("\n".join(lines) + "\n", "utf-8")
     (folder / "README.md").write_text("# The card of the run\n", "utf-8")
     (folder / "metrics.json").write_text('{"training": {"interrupted": false, "diverged": false}}', "utf-8")
     text = {
@@ -45,13 +44,19 @@ def write_run(folder: Path, model=None, words=WORDS, **settings) -> runs.Run:
         "max_query_length": 6,
         "max_candidate_length": 9,
     }
+    text |= settings.pop("text", {})
+    fields = tuple(text["fields"])
+    header = [input_name(side, field, fields) for side in ("query", "candidate") for field in fields]
+    # The first field of a text has it, the others its first words.
+    rows = [[part for side in pair for part in (side, *[side[:9]] * (len(fields) - 1))] for pair in PAIRS]
+    (folder / "predictions.tsv").write_text("".join("\t".join(row) + "\n" for row in [header, *rows]), "utf-8")
     content = {
         "model": "bm25" if model is None else model.name,
         "module": None if model is None else f"zoo.models.{model.name}",
         "task": "ranking",
         "threshold": 0.0,
         "data": {"sample": False},
-        "text": text | settings.pop("text", {}),
+        "text": text,
     }
     (folder / "recipe.json").write_text(json.dumps(content | settings), "utf-8")
     return runs.load(folder)

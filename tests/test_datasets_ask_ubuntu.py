@@ -14,6 +14,12 @@ from zoo.lexical import SearchEngine
 TEXTS = {str(i): (f"title {i}", f"body of {i}" if i % 3 else "") for i in range(1, 13)}
 
 
+def test_another_forum_is_named_and_its_notes_are_told(tmp_path):
+    assert ask_ubuntu.load(save(tmp_path)).name == "AskUbuntu"
+    dataset = ask_ubuntu.load(save(tmp_path, origin=["cooking", "Nobody judged."]))
+    assert dataset.name == "cooking" and "Nobody judged." in dataset.notes
+
+
 def save(folder, **changes):
     """A small corpus in the official form; ``changes`` are other contents of its files."""
     content = {

@@ -558,6 +558,14 @@ def test_questions_of_several_fields_are_encoded_and_scored(tmp_path):
     np.testing.assert_allclose(scores["score"], encoded @ call(signatures["encode"], **one)["vector"][0], atol=1e-6)
     nothing = call(signatures["encode"], title=strings([]), body=strings([]))["vector"]
     assert nothing.shape == (0, 5)
+    request = json.loads((version.parent / "sample_request.json").read_text("utf-8"))["instances"][0]
+    assert request == {
+        "query_title": QUERIES[0],
+        "query_body": QUERIES[0][:9],
+        "candidate_title": CANDIDATES[0],
+        "candidate_body": CANDIDATES[0][:9],
+    }
+    assert '--fields title body --query "..."$\'\\t\'"..."' in (version.parent / "README.md").read_text("utf-8")
     with pytest.raises(tf.errors.InvalidArgumentError, match="body and title must have as many rows"):
         signatures["encode"](title=strings(titles), body=strings(bodies[:1]))
 

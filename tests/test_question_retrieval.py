@@ -32,6 +32,9 @@ def test_pre_training_alone_and_then_from_its_run(tmp_path, capsys):
 
     first, printed = run("--epochs=0")
     assert "pre-training 1/1" in printed and "dev_perplexity" in printed and "epoch 1" not in printed
+    assert f"to go on from it: --from {first.folder.resolve()}" in printed.replace(
+        str(tmp_path), str(tmp_path.resolve())
+    )
     assert first.settings["model"] == "rcnn_pretraining" and first.metrics["training"]["best_epoch"] == 0
     report = (first.folder / "report.html").read_text("utf-8")
     assert all(f"(Figure {number})" in report for number in (3, 4, 5))
@@ -44,12 +47,18 @@ def test_pre_training_alone_and_then_from_its_run(tmp_path, capsys):
     weight = second.metrics["training"]["search_rank_weight"]
     card = (second.folder / "README.md").read_text("utf-8")
     assert 0 <= weight <= 3 and f"In the figures {weight:.1f} / the search engine's rank is added" in card
-    third, _ = run("--no-pretrain", "--from", str(first.folder))
+    assert "are passed over; a text of such words alone counts as empty" in card and str(first.folder) in card
+    third, printed = run("--no-pretrain", "--from", str(first.folder))
+    assert "bm25_from_run" not in printed
     assert third.settings["model"] == "rcnn_from_run"
     known, other = [word for word in third.text_encoder.words if word.isalpha()][:2]
+    with pytest.raises(SystemExit, match="2"):
+        question_figures.main([str(third.folder), "zzyzzx qwrt"])
+    assert "must have a word that the model knows" in capsys.readouterr().err
     title, body = f"{known.title()} zzyzzx?", f"{other} one"
     assert question_figures.main([str(third.folder), f"{title}\t{body}", title, "--out", str(tmp_path / "out")]) == 0
     picture = (tmp_path / "out" / "figure_4.svg").read_text("utf-8")
+    assert "1 of 3 words are unknown and not drawn" in capsys.readouterr().out
     assert picture.count(f"<!-- {known} -->") == 2 and picture.count(f"<!-- {other} -->") == 1
     signatures = tf.saved_model.load(str(export(third, tmp_path / "served"))).signatures
     texts = {

@@ -415,6 +415,25 @@ def test_client_sends_fields_as_inputs_of_their_own(monkeypatch):
     }
 
 
+def test_client_command_parts_fields_at_tabs(monkeypatch, capsys):
+    sent = {}
+
+    def predict(self, inputs, signature="serving_default"):
+        sent.update(inputs)
+        return {"score": [1.0, 2.0]}
+
+    monkeypatch.setattr(Client, "predict", predict)
+    flags = ["--name", "m", "--fields", "title", "body", "--query", "a\tb\tc", "--candidate", "d\te", "f"]
+    assert client_module.main(flags) == 0
+    assert sent == {
+        "query_title": ["a", "a"],
+        "query_body": ["b\tc", "b\tc"],
+        "candidate_title": ["d", "f"],
+        "candidate_body": ["e", ""],
+    }
+    assert [line.split("  ")[-1] for line in capsys.readouterr().out.splitlines()] == ["f | ", "d | e"]
+
+
 def test_client_says_what_is_wrong(served, capsys):
     with pytest.raises(ValueError, match="Received: url='http://127.0.0.1:1'"):
         Client("http://127.0.0.1:1")

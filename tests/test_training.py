@@ -320,6 +320,8 @@ def test_weights_are_copied_where_path_and_shape_agree():
     np.testing.assert_array_equal(*kernel)
     with pytest.raises(ValueError, match="must share weights"):
         copy_weights(keras.Sequential([keras.Input((2,)), keras.layers.Dense(2, name="other")]), target)
+    with pytest.raises(ValueError, match="same sizes"):
+        copy_weights(source, target, whole=True)
 
 
 def scores_of_pretraining(model, encoded, fit):
@@ -400,15 +402,15 @@ def test_a_run_that_goes_on_keeps_the_encoder_of_the_other(run, tmp_path):
     """Its own settings would shift every id against the weights."""
     recipe = dataclasses.replace(RECIPE, epochs=1, oov_buckets=4)
     words = dataclasses.replace(DATASET, splits=DATASET.splits | {"train": [*groups(9, 3), NEW_WORD]})
-    (tmp_path / "vectors.txt").write_text("".join(f"w{n} {n} 0 0 0 0 1\n" for n in range(12)))
-    options, said = quiet(start=runs.load(run.folder), embeddings=(tmp_path / "vectors.txt",))
+    options, said = quiet(start=runs.load(run.folder))
     again = train(recipe, tmp_path / "run", words, options)
     loaded = runs.load(again.folder)
     assert loaded.text_encoder.oov_buckets == run.text_encoder.oov_buckets == 64
     rows = list(runs.read_predictions(again.folder))
     scores = loaded.score([(row["query"],) for row in rows], [(row["candidate"],) for row in rows])
     np.testing.assert_allclose(scores, [float(row["score"]) for row in rows], atol=1e-4)
-    assert "1 training words are unknown to the run started from" in again.settings["embeddings"]["coverage"]
+    assert again.settings["embeddings"]["coverage"].endswith("training words are unknown to it")
+    assert f"of the run `{run.folder}`" in (again.folder / "README.md").read_text("utf-8")
     assert again.settings["model"] == f"{RECIPE.model}_from_run"
 
 

@@ -188,9 +188,9 @@ def _run(recipe, space, values, rows, flags, load):
         sample=sample,
         data_lines=tuple(report.lines()),
     )
+    if sample:
+        print(f"set for the sample{', and so not searched' if flags.tune else ''}: {chosen.on_sample}")
     if flags.tune:
-        if sample:
-            print(f"set for the sample, and so not searched: {chosen.on_sample}")
         _tune(recipe, dataset, flags, options, _settled(recipe, values, sample))
     else:
         _train_rows(recipe, _models(space), dataset, flags, options, rows, values)
@@ -302,6 +302,10 @@ def _say_next(trained, dataset):
         run = best(whole, key=lambda run: run.metrics["dev"][metric])
         print(f"\nreport: {run.folder / 'report.html'}")
         print(f"to serve it: python -m export {shlex.quote(str(run.folder))} served")
+    for run in trained:
+        if not run.metrics["training"]["best_epoch"] and not _ended_early(run):  # a pre-training alone
+            print(f"\nreport: {run.folder / 'report.html'}")
+            print(f"to go on from it: --from {shlex.quote(str(run.folder))}")
 
 
 def _ended_early(run):

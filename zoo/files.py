@@ -34,10 +34,10 @@ def find(folder: str | Path, names: Sequence[str], subfolders: Sequence[str] = (
     return None
 
 
-def missing(folder: str | Path, names: Iterable[str]) -> DataError:
-    """The error for a folder in which none of ``names`` was found; it says what does lie there."""
+def missing(folder: str | Path, names: Iterable[str], hint: str = "") -> DataError:
+    """The error for a folder in which none of ``names`` was found; it says what does lie there, and the hint."""
     folder = Path(folder)
-    expected = f"one of these files, plain or .gz: {', '.join(names)}"
+    expected = f"one of these files, plain or .gz: {', '.join(names)}{f' ({hint})' if hint else ''}"
     if not folder.is_dir():
         return DataError(folder, None, expected, "no such folder")
     return DataError(folder, None, expected, sorted(path.name for path in folder.iterdir()))

@@ -185,11 +185,11 @@ class Fit:
         return rows, found
 
 
-def copy_weights(source: keras.Model, target: keras.Model) -> str:
+def copy_weights(source: keras.Model, target: keras.Model, whole: bool = False) -> str:
     """Copies the weights whose path and shape agree; returns a line that says which, on either side, were left.
 
     Raises:
-        ValueError: if none agree.
+        ValueError: if none agree, or, where ``whole``, not all of the target.
     """
     weights = {weight.path: weight for weight in source.weights}
     taken, left = [], []
@@ -200,10 +200,12 @@ def copy_weights(source: keras.Model, target: keras.Model) -> str:
             taken.append(weight.path)
         else:
             left.append(weight.path)
-    if not taken:
+    if not taken or (whole and left):
+        needed = {weight.path: tuple(weight.shape) for weight in target.weights if weight.path in left}
+        there = {path: tuple(weights[path].shape) for path in needed if path in weights}
         raise ValueError(
-            "The run to start from must share weights with the model, by path and shape. "
-            f"Received: {sorted(weights)} for {left}"
+            "The run to start from must share weights with the model, by path and shape: same model, same sizes. "
+            f"Received: {there} for {needed}"
         )
     unused = sorted(weights.keys() - set(taken))
     return (

@@ -113,6 +113,7 @@ class Recipe:
         max_query_length, max_candidate_length: tokens kept of a text (of each field).
         tokenizer: ``"word"`` or ``"wordpiece"``.
         oov_buckets: rows that words outside of the vocabulary are hashed to.
+        reads_unknown: whether the model reads them, or passes them over.
         ngram_sizes: if given, tokens are rows of the ids of their character n-grams of these sizes.
         ngram_vocabulary: n-grams of the training texts, the most frequent, with a row of their own; the others
             share ``oov_buckets`` rows, or have none where that is 0.
@@ -160,6 +161,7 @@ class Recipe:
     max_candidate_length: int = 50
     tokenizer: str = "word"
     oov_buckets: int = 64
+    reads_unknown: bool = True
     ngram_sizes: tuple[int, ...] = ()
     ngram_vocabulary: int = 0
     only_with_vector: bool = False

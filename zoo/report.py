@@ -9,6 +9,7 @@ from pathlib import Path
 import jinja2
 
 from zoo.comparison import finished_runs, measured_rows, published_on
+from zoo.encoded import input_name
 from zoo.runs import Run, read_predictions
 
 _METRIC_NAMES = {"map": "MAP", "mrr": "MRR"}
@@ -131,17 +132,26 @@ def _svg(figure) -> str:
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 
+def _last_rows(run):
+    """The scored pairs of the last split, the fields of a text as one."""
+    for row in read_predictions(run.folder):
+        if row["split"] == run.splits[-1]:
+            joined = {
+                side: " | ".join(row[input_name(side, field, run.fields)] for field in run.fields)
+                for side in ("query", "candidate")
+            }
+            yield row | joined
+
+
 def _far_off(run, limit=10):
     """The pairs of the last split whose score is farthest from their label."""
-    rows = [row for row in read_predictions(run.folder) if row["split"] == run.splits[-1]]
-    return sorted(rows, key=lambda row: -abs(float(row["score"]) - float(row["label"])))[:limit]
+    return sorted(_last_rows(run), key=lambda row: -abs(float(row["score"]) - float(row["label"])))[:limit]
 
 
 def _missed(run, limit=10):
     """The queries of the last split whose best-scored candidate is wrong by the widest margin of score."""
-    rows = [row for row in read_predictions(run.folder) if row["split"] == run.splits[-1]]
     groups = {}
-    for row in rows:
+    for row in _last_rows(run):
         groups.setdefault(row["group"], []).append(row)
     missed = []
     for candidates in groups.values():

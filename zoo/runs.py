@@ -26,7 +26,7 @@ import numpy as np
 
 from zoo.batches import predict_split
 from zoo.data import Dataset, Group, Text
-from zoo.encoded import encode_split
+from zoo.encoded import encode_split, input_name
 from zoo.text import TextEncoder, read_vocabulary, write_vocabulary
 
 _LIBRARIES = ("tensorflow", "keras", "keras-tuner", "numpy")
@@ -213,6 +213,7 @@ def write(
         "text": {
             # An earlier run's encoder, where this one started from it, has its own.
             **(encoder.get_config() if encoder else {"tokenizer": recipe.tokenizer, "oov_buckets": recipe.oov_buckets}),
+            "reads_unknown": recipe.reads_unknown,
             "fields": dataset.fields,
             "max_query_length": recipe.max_query_length,
             "max_candidate_length": recipe.max_candidate_length,
@@ -236,7 +237,10 @@ def content_fingerprint(dataset: Dataset) -> str:
 
 
 def read_predictions(folder: Path) -> Iterator[dict[str, str]]:
-    """The rows of a run's ``predictions.tsv``; texts may be of any length."""
+    """The rows of a run's ``predictions.tsv``; texts may be of any length.
+
+    Where a text has several fields, the file has a column for each, named as the model's inputs.
+    """
     with (folder / "predictions.tsv").open(encoding="utf-8", newline="\n") as file:
         header = next(file, "").rstrip("\n").split("\t")
         for line in file:
@@ -260,8 +264,10 @@ def _predictions(dataset, scores):
                     "group": " ".join(group.id.split()),
                     "label": f"{label:g}",
                     "score": f"{float(score):.6g}",
-                    "query": " ".join(" ".join(group.query).split()) if shown else "",
-                    "candidate": " ".join(" ".join(candidate).split()) if shown else "",
+                } | {
+                    input_name(side, field, dataset.fields): " ".join(part.split()) if shown else ""
+                    for side, text in (("query", group.query), ("candidate", candidate))
+                    for field, part in zip(dataset.fields, text, strict=True)
                 }
 
 

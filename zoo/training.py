@@ -79,7 +79,11 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         embeddings = np.random.default_rng(seed).uniform(-0.25, 0.25, shape).astype("float32")
         embeddings[0] = 0
         kind = "character n-grams" if recipe.ngram_sizes else "no word vectors given"
-        coverage = f"{kind}: {shape[0]} rows of {recipe.embedding_size} numbers are trained from random"
+        origin = "those of the run started from" if options.start else "random"
+        coverage = f"{kind}: {shape[0]} rows of {recipe.embedding_size} numbers are trained from {origin}"
+        unknown = len(set(own_words) - set(encoder.words)) if options.start else 0
+        if unknown:
+            coverage += f"; {unknown} of {len(own_words)} training words are unknown to it"
     splits = {
         name: encode_split(groups, encoder, dataset.fields, recipe.max_query_length, recipe.max_candidate_length)
         for name, groups in dataset.splits.items()
@@ -136,7 +140,7 @@ def _train(recipe, folder, dataset, options, seed):
     started = time.monotonic()
     record = {"dev_metric": dataset.metrics[0], "interrupted": False, "diverged": False}
     pretraining, history, encoded, model = [], [], None, None
-    if options.start and not recipe.continues:
+    if options.start and recipe.build and not recipe.continues:
         recipe = dataclasses.replace(recipe, model=f"{recipe.model}_from_run")
     if recipe.build is None:
         recipe.scorer.fit(dataset.splits["train"])
@@ -214,7 +218,8 @@ def _fit(recipe, folder, encoded, options, seed, record):
     with fit.scope():
         model = recipe.build(encoded)
         if options.start:
-            options.say(copy_weights(options.start.model, model))
+            # A row named for its pre-training must have all of it.
+            options.say(copy_weights(options.start.model, model, whole=recipe.continues and not recipe.pretrain))
     pretraining = []
     if recipe.pretrain:
         pretraining, found = recipe.pretrain(model, encoded, fit) or ([], {})

@@ -15,6 +15,8 @@ Files, plain or ``.gz``, fields separated by tabs, ids within a field by spaces:
 | dev, test      | dev.txt, test.txt    | id, similar ids, 20 candidate ids, their BM25 scores            | 200     |
 | held out       | heldout.txt          | id, of a question that pre-training is measured on; may be absent | 1,989   |
 
+Where the files are of another forum, origin.txt may name it in its first line; further lines are notes on the data.
+
 Training groups hold the similar and the random questions. The split ``pretrain`` is the corpus: every question
 with those that were marked as similar to it, but the held-out ones and the questions that dev and test ask, nor a
 text like theirs (the paper's corpus holds them too). ``heldout`` has no candidates. What train lists is taken as it
@@ -35,6 +37,10 @@ FIELDS = ("title", "body")
 METRICS = ("mrr", "map", "p@1", "p@5")
 
 _TEXTS, _TRAIN, _HELDOUT = "text_tokenized.txt", "train_random.txt", "heldout.txt"
+ORIGIN = "origin.txt"
+_HINT = (
+    "see github.com/taolei87/askubuntu; zoo.datasets.stack_exchange makes them of a dump; bm25 needs dev and test alone"
+)
 
 
 def load(folder: str | Path, needs_text: bool = True, max_positives: int = 10) -> Dataset:
@@ -49,10 +55,11 @@ def load(folder: str | Path, needs_text: bool = True, max_positives: int = 10) -
     Raises:
         DataError: a part is not there, or does not hold what it must.
     """
-    paths = {name: files.find(folder, [name]) for name in (_TEXTS, _TRAIN, "dev.txt", "test.txt", _HELDOUT)}
+    paths = {name: files.find(folder, [name]) for name in (_TEXTS, _TRAIN, "dev.txt", "test.txt", _HELDOUT, ORIGIN)}
     for name in ("dev.txt", "test.txt", *((_TEXTS, _TRAIN) if needs_text else ())):
         if paths[name] is None:
-            raise files.missing(folder, [name])
+            raise files.missing(folder, [name], _HINT)
+    name = "AskUbuntu"
     texts = _Texts(paths[_TEXTS])
     splits, notes = {"train": []}, []
     if paths[_TEXTS] and paths[_TRAIN]:
@@ -63,8 +70,11 @@ def load(folder: str | Path, needs_text: bool = True, max_positives: int = 10) -
         splits |= _raw_splits(paths[_HELDOUT], texts, splits)
     else:
         notes.append(f"Not there: {_TEXTS}; ids stand for the questions, and nothing can be trained.")
+    if paths[ORIGIN]:
+        lines = [line for _, line in files.read_lines(paths[ORIGIN])]
+        name, notes = next(iter(lines), name), notes + lines[1:]
     return Dataset(
-        "AskUbuntu",
+        name,
         splits,
         Convention(ties="file", without_positive="skip"),
         METRICS,

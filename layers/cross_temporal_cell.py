@@ -6,7 +6,9 @@ B batch, L list of candidates, Tq and Ta time, m input size, d units, k kernel s
 import keras
 from keras import ops
 
-from layers.quasi_recurrent import check_gate_arguments, fo_pool, gate_config, gate_weights, gates
+from layers.fo_pooling import crossed_fo_pool
+from layers.quasi_recurrent import check_gate_arguments, convolved, gate_config, gate_weights, word_products
+from layers.time_steps import time_steps
 
 
 @keras.saving.register_keras_serializable(package="pairzoo")
@@ -120,44 +122,45 @@ class CrossTemporalCell(keras.layers.Layer):
         batch, num, time_a = ops.shape(candidate)[:3]
         time_q = ops.shape(query)[1]
         candidate = ops.reshape(candidate, (batch * num, time_a, *vector))
-        mask_q, mask_a = query_mask, ops.reshape(candidate_mask, (batch * num, time_a))
+        mask_a = ops.reshape(candidate_mask, (batch * num, time_a))
 
-        def per_candidate(x):  # [B, ...] -> [B * L, ...]
-            return ops.repeat(x, num, axis=0)
+        products = None if words is None else word_products(words, self.kernel)
 
-        z_q, f_q, o_q = gates(query, mask_q, self.kernel, self.bias, self.padding, words)  # [B, Tq, d]
-        z_a, f_a, o_a = gates(candidate, mask_a, self.kernel, self.bias, self.padding, words)  # [B * L, Ta, d]
-        h_q = per_candidate(fo_pool(z_q, f_q, o_q, mask_q))
-        h_a = fo_pool(z_a, f_a, o_a, mask_a)
+        def read(x, mask):
+            """Its steps, and Z, F and O of Eq. 1, `[N, d]`."""
+            steps = time_steps(mask)
+            z, f, o = convolved(x, mask, steps, self.kernel, self.bias, self.padding, products)
+            return steps, (ops.tanh(z), ops.sigmoid(f), ops.sigmoid(o))
 
-        len_q = per_candidate(_length(mask_q))  # [B * L, 1]
-        len_a = _length(mask_a)
+        # A query is read once, and its gates are taken from there for each of its candidates.
+        steps, gates = read(query, query_mask)
+        mask_q = ops.repeat(query_mask, num, axis=0)
+        steps_q = time_steps(mask_q)
+        gates_q = _taken(gates, steps_q.of(ops.repeat(steps.rows(), num, axis=0)))
+        steps_a, gates_a = read(candidate, mask_a)
+
+        len_q, len_a = _length(mask_q), _length(mask_a)  # [B * L, 1]
         pi_q = aligned_steps(self.alignment, len_q, len_a, time_q, time_a)  # [B * L, Tq]
         pi_a = aligned_steps(self.alignment, len_a, len_q, time_a, time_q)  # [B * L, Ta]
-
-        def of_candidate(x):  # [B * L, Ta, d] -> [B * L, Tq, d]
-            return _take_steps(x, pi_q)
-
-        def of_query(x):  # [B, Tq, d] -> [B * L, Ta, d], without a copy of x per candidate
-            taken = _take_steps(x, ops.reshape(pi_a, (batch, num * time_a)))
-            return ops.reshape(taken, (batch * num, time_a, self.units))
-
-        crosses_f, crosses_o = self.cross != "output", self.cross != "forget"
-        crossed_q = fo_pool(
-            per_candidate(z_q),
-            of_candidate(f_a) if crosses_f else per_candidate(f_q),
-            of_candidate(o_a) if crosses_o else per_candidate(o_q),
-            ops.logical_and(per_candidate(mask_q), len_a > 0),
-        )
-        crossed_a = fo_pool(
-            z_a,
-            of_query(f_q) if crosses_f else f_a,
-            of_query(o_q) if crosses_o else o_a,
-            ops.logical_and(mask_a, len_q > 0),
-        )
-        h_q = ops.reshape(h_q * crossed_q, (batch, num, time_q, self.units))
-        h_a = ops.reshape(h_a * crossed_a, (batch, num, time_a, self.units))
+        h_q = self._crossed(steps_q, gates_q, gates_a, steps_a, pi_q, len_a)
+        h_a = self._crossed(steps_a, gates_a, gates_q, steps_q, pi_a, len_q)
+        h_q = ops.reshape(h_q, (batch, num, time_q, self.units))
+        h_a = ops.reshape(h_a, (batch, num, time_a, self.units))
         return ops.cast(h_q, self.compute_dtype), ops.cast(h_a, self.compute_dtype)
+
+    def _crossed(self, steps, gates, partner_gates, partner_steps, pi, partner_length):
+        """H of one side, `[B * L, T, d]`."""
+        z, f, o = gates
+        alive = ops.cast(partner_length > 0, z.dtype)  # [B * L, 1]
+        alive = steps.of(ops.expand_dims(ops.broadcast_to(alive, ops.shape(pi)), -1))
+        partner_rows = ops.pad(partner_steps.rows(), [[0, 0], [0, 1]])  # so that there is one to take
+        texts, time = ops.shape(partner_rows)
+        first = ops.expand_dims(ops.arange(texts, dtype="int32") * time, -1)
+        rows = steps.of(ops.take(ops.reshape(partner_rows, (-1,)), first + pi, axis=0))
+        crossed = _taken(partner_gates[1:], rows)
+        if self.cross != "both":
+            crossed = [crossed[0], o] if self.cross == "forget" else [f, crossed[1]]
+        return steps.texts(crossed_fo_pool(steps, z, (f, o), crossed, alive))
 
     def compute_mask(self, inputs, previous_mask=None):
         return None
@@ -195,8 +198,7 @@ def _length(mask):
     return ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
 
 
-def _take_steps(x, steps):
-    """`x` `[N, S, d]` at `steps` `[N, T]`: `[N, T, d]`, as a gather of whole rows."""
-    n, s, d = ops.shape(x)
-    first_row = ops.expand_dims(ops.arange(n, dtype="int32") * s, -1)
-    return ops.take(ops.reshape(x, (n * s, d)), first_row + steps, axis=0)
+def _taken(gates, rows):
+    """Rows of each gate, in the shape of `rows` and the gate's own last axis; zeros for the row behind the last."""
+    flat = [ops.pad(ops.reshape(x, (-1, x.shape[-1])), [[0, 1], [0, 0]]) for x in gates]
+    return [ops.take(x, rows, axis=0) for x in flat]

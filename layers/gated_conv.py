@@ -6,7 +6,8 @@ B batch, T time, m input size, d units, n order, U distinct words.
 import keras
 from keras import ops
 
-from layers.time_loop import time_loop
+from layers.gated_recurrence import gated_recurrence
+from layers.time_steps import time_steps
 
 
 @keras.saving.register_keras_serializable(package="pairzoo")
@@ -119,11 +120,9 @@ class GatedConv(keras.layers.Layer):
         self.bias = weight("bias", (self.units,), self.bias_initializer)
 
     def call(self, inputs, mask=None, words=None, initial_state=None):
-        (states,), final = self._run(inputs, mask, words, initial_state, keep=[self.order])
-        states = ops.cast(_masked(states, mask), self.compute_dtype)
-        if not self.return_state:
-            return states
-        return states, ops.cast(ops.stack(final[: self.order + 1], axis=1), self.compute_dtype)
+        states, _, final = self._run(inputs, mask, words, initial_state)
+        states = ops.cast(states, self.compute_dtype)
+        return (states, ops.cast(ops.stack(final, axis=1), self.compute_dtype)) if self.return_state else states
 
     def decay(self, inputs, mask=None, words=None, initial_state=None):
         """The gate l_t of every step, `[B, T, d]` or `[B, T, 1]`, of the arguments of `call`; 0 where masked."""
@@ -132,51 +131,28 @@ class GatedConv(keras.layers.Layer):
             inputs = ops.cast(inputs, self.variable_dtype)
         else:
             words = ops.cast(words, self.variable_dtype)
-        (decay,), _ = self._run(inputs, mask, words, initial_state, keep=[self.order + 1])
-        return _masked(decay, mask)
+        return self._run(inputs, mask, words, initial_state)[1]
 
-    def _run(self, inputs, mask, words, initial_state, keep):
-        """The loop over the states c^1 ... c^n, h and the gate."""
-        x = ops.matmul(inputs if words is None else words, self.kernel)
+    def _run(self, inputs, mask, words, initial_state):
+        """All h_t, all l_t, and the final states."""
+        steps = time_steps(ops.ones(ops.shape(inputs)[:2], "bool") if mask is None else mask)
+        # Each part by itself before words become steps, while it is still one row per word.
+        x = ops.matmul(steps.of(inputs) if words is None else words, self.kernel)
         # Half precision ends here: a gate near 1 would lose its distance from 1.
         dtype = "float64" if keras.backend.standardize_dtype(x.dtype) == "float64" else "float32"
-        x = ops.cast(x, dtype)
+        ends = [self._gate_size + i * self.units for i in range(self.order + self.output_gate)]
+        x = ops.split(ops.cast(x, dtype), ends, axis=-1)
         if words is not None:
-            x = ops.take(x, inputs, axis=0)
+            x = [ops.take(part, steps.of(inputs), axis=0) for part in x]
         weights = [ops.cast(w, dtype) for w in (self.recurrent_kernel, self.gate_bias, self.bias)]
         if initial_state is None:
-            zero = ops.zeros((ops.shape(x)[0], self.units), dtype)
-            state = [zero] * (self.order + 1)
+            initial = [ops.zeros((steps.num_texts, self.units), dtype)] * (self.order + 1)
         else:
-            initial_state = ops.cast(initial_state, dtype)
-            state = [initial_state[:, i] for i in range(self.order + 1)]
-        state = [*state, ops.zeros_like(state[0][:, : self._gate_size])]
-
-        def step(state, at_t):
-            return self._step(state, *weights, *at_t)
-
-        inputs = [x] if mask is None else [x, ops.expand_dims(ops.cast(mask, "bool"), -1)]
-        return time_loop(step, state, inputs, keep)
-
-    def _step(self, state, recurrent_kernel, gate_bias, bias, x, real=None):
-        *c, before, _ = state
-        size, d = self._gate_size, self.units
-        x_gate, *x_filters, x_output = ops.split(x, [size + i * d for i in range(self.order + 1)], axis=-1)
-        recurrent = ops.matmul(before, recurrent_kernel) + gate_bias
-        decay = ops.sigmoid(x_gate + recurrent[:, :size])
-        if real is not None:
-            decay = ops.where(real, decay, 1.0)  # all c stay as they are
-        after = []
-        for i, filtered in enumerate(x_filters):
-            if i and self.filter_mode == "additive":
-                filtered = c[i - 1] + filtered
-            elif i:
-                filtered = after[i - 1] * filtered
-            after.append(decay * c[i] + (1 - decay) * filtered)
-        h = ops.tanh(after[-1] + bias)
-        if self.output_gate:
-            h = ops.sigmoid(x_output + recurrent[:, size:]) * h
-        return [*after, h if real is None else ops.where(real, h, before), decay]
+            initial = ops.unstack(ops.cast(initial_state, dtype), self.order + 1, axis=1)
+        states, decay, final = gated_recurrence(
+            steps, x, *weights, initial, multiplicative=self.filter_mode == "multiplicative"
+        )
+        return steps.texts(states), steps.texts(decay), final
 
     @property
     def _gate_size(self):
@@ -202,7 +178,3 @@ class GatedConv(keras.layers.Layer):
             "bias_initializer": keras.initializers.serialize(self.bias_initializer),
             "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
         }
-
-
-def _masked(x, mask):
-    return x if mask is None else ops.where(ops.expand_dims(mask, -1), x, ops.zeros_like(x))

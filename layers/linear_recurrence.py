@@ -1,15 +1,12 @@
 """The linear recurrence c_t = f_t * c_{t-1} + (1 - f_t) * z_t, with a gradient written by hand.
 
-The one module that picks an implementation by backend: loops are fastest on a CPU, the scan on a GPU.
-B batch, T time, d size.
+Loops are fastest on a CPU, the scan on a GPU. B batch, T time, d size.
 """
 
 import keras
 from keras import ops
 
-# The longest length that is unrolled. Beyond it the graph grows (and XLA on a CPU collapses), while the loop
-# costs 1.2 to 1.4 times the unrolled steps, a few percent of a training step.
-_MAX_UNROLLED = 64
+from layers.time_steps import time_loop
 
 
 def linear_recurrence(forget, update, initial=None, implementation="auto"):
@@ -22,9 +19,8 @@ def linear_recurrence(forget, update, initial=None, implementation="auto"):
         forget: f, `[B, T, d]`, in [0, 1]. 1 copies the state, which is how a step is masked.
         update: z, `[B, T, d]`.
         initial: c_0, `[B, d]`; zeros if None.
-        implementation: `"sequential"` steps through time (unrolled; a loop where T is unknown or long),
-            `"scan"` is the associative scan and needs a static T, `"auto"` is the scan on a GPU or TPU under
-            JAX and sequential elsewhere: on a CPU the scan is several times slower.
+        implementation: `"sequential"` steps through time, `"scan"` is the associative scan and needs a static T,
+            `"auto"` is the scan where `prefers_scan` says so.
 
     Returns:
         c, `[B, T, d]`.
@@ -44,13 +40,9 @@ def linear_recurrence(forget, update, initial=None, implementation="auto"):
         )
     if time == 0:
         return ops.cast(forget, update.dtype) * update  # as empty, and with gradients
-    if implementation == "scan" or (implementation == "auto" and _on_jax_accelerator()):
-        solve = _associative_scan
-    elif keras.backend.backend() != "tensorflow":
-        solve = _scan
-    else:
-        solve = _unrolled if time is not None and time <= _MAX_UNROLLED else _looped
-
+    solve = (
+        _associative_scan if implementation == "scan" or (implementation == "auto" and prefers_scan()) else _stepwise
+    )
     dtype = "float64" if keras.backend.standardize_dtype(update.dtype) == "float64" else "float32"
     f, z = ops.cast(forget, dtype), ops.cast(update, dtype)
     c_0 = ops.zeros_like(ops.sum(z[:, :1], axis=1)) if initial is None else ops.cast(initial, dtype)
@@ -74,43 +66,25 @@ def linear_recurrence(forget, update, initial=None, implementation="auto"):
     return ops.cast(states(f, z, c_0), update.dtype)
 
 
+def prefers_scan():
+    """Whether the associative scan is faster: under JAX on a GPU or TPU; on a CPU it is several times slower."""
+    if keras.backend.backend() != "jax":
+        return False
+    import jax
+
+    return jax.default_backend() in ("gpu", "tpu")
+
+
 # Each solves x_t = a_t * x_{t-1} + b_t (or x_{t+1} in reverse) for all t: [B, T, d], [B, T, d], [B, d].
 
 
-def _unrolled(a, b, x, reverse=False):
-    steps = list(zip(ops.unstack(a, axis=1), ops.unstack(b, axis=1), strict=True))
-    states = []
-    for a_t, b_t in reversed(steps) if reverse else steps:
-        x = a_t * x + b_t
-        states.append(x)
-    return ops.stack(states[::-1] if reverse else states, axis=1)
+def _stepwise(a, b, x, reverse=False):
+    def step(state, at_t):
+        x = at_t[0] * state[0] + at_t[1]
+        return [x], [x]
 
-
-def _looped(a, b, x, reverse=False):
-    import tensorflow as tf
-
-    time = tf.shape(b)[1]
-    first, shift = (time, 0) if reverse else (0, 1)
-
-    def body(step, x, states):
-        t = time - 1 - step if reverse else step
-        x = a[:, t] * x + b[:, t]
-        return step + 1, x, states.write(t + shift, x)
-
-    # The state before the first step is kept beside the others, so that length 0 has something to stack.
-    states = tf.TensorArray(b.dtype, size=time + 1, element_shape=[None, b.shape[-1]]).write(first, x)
-    _, _, states = tf.while_loop(lambda step, *_: step < time, body, (0, x, states), maximum_iterations=time)
-    states = tf.transpose(states.stack()[shift : time + shift], [1, 0, 2])
-    return tf.ensure_shape(states, b.shape)
-
-
-def _scan(a, b, x, reverse=False):
-    def step(x, at_t):
-        x = at_t[0] * x + at_t[1]
-        return x, x
-
-    over_time = (ops.moveaxis(a, 1, 0), ops.moveaxis(b, 1, 0))
-    return ops.moveaxis(ops.scan(step, x, over_time, reverse=reverse)[1], 0, 1)
+    (states,), _ = time_loop(step, [x], [ops.moveaxis(y, 1, 0) for y in (a, b)], reverse=reverse)
+    return ops.moveaxis(states, 0, 1)
 
 
 def _associative_scan(a, b, x, reverse=False):
@@ -121,11 +95,3 @@ def _associative_scan(a, b, x, reverse=False):
     # Inside a tf.function Keras loses the rank of the result.
     decay, inflow = (ops.reshape(y, ops.shape(b)) for y in (decay, inflow))
     return decay * ops.expand_dims(x, 1) + inflow
-
-
-def _on_jax_accelerator():
-    if keras.backend.backend() != "jax":
-        return False
-    import jax
-
-    return jax.default_backend() in ("gpu", "tpu")

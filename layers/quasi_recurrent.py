@@ -6,7 +6,8 @@ B batch, T time, m input size, d units, k kernel size.
 import keras
 from keras import ops
 
-from layers.linear_recurrence import linear_recurrence
+from layers.fo_pooling import fo_pool
+from layers.time_steps import time_steps
 
 
 @keras.saving.register_keras_serializable(package="pairzoo")
@@ -89,8 +90,10 @@ class QuasiRecurrent(keras.layers.Layer):
     def call(self, inputs, mask=None, words=None):
         if mask is None:
             mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
-        z, f, o = gates(inputs, mask, self.kernel, self.bias, self.padding, words)
-        return ops.cast(fo_pool(z, f, o, mask), self.compute_dtype)
+        steps = time_steps(mask)
+        products = None if words is None else word_products(words, self.kernel)
+        h = fo_pool(steps, *convolved(inputs, mask, steps, self.kernel, self.bias, self.padding, products))
+        return ops.cast(steps.texts(h), self.compute_dtype)
 
     def compute_mask(self, inputs, previous_mask=None):
         return previous_mask
@@ -102,50 +105,48 @@ class QuasiRecurrent(keras.layers.Layer):
         return super().get_config() | gate_config(self)
 
 
-# The equations, shared with CrossTemporalCell.
+# X * W of Eq. 1, shared with CrossTemporalCell.
 
 
-def gates(x, mask, kernel, bias, padding, words=None):
-    """Eq. 1: Z, F and O, each `[B, T, d]`, from `x` `[B, T, m]`, or from places `x` `[B, T]` in `words` `[U, m]`."""
-    k = kernel.shape[0]
+def word_products(words, kernel):
+    """Each word under each tap of each gate: three lists of k arrays `[U + 1, d]`; row 0, zero, stands at padding."""
+    words = ops.pad(words, [[1, 0], [0, 0]])
+    taps = [ops.split(ops.matmul(words, tap), 3, axis=-1) for tap in ops.unstack(kernel, axis=0)]
+    return list(zip(*taps, strict=True))
+
+
+def convolved(x, mask, steps, kernel, bias, padding, products=None):
+    """What Z, F and O are made of: three arrays of the real `steps`, `[N, d]`, in float32 at least.
+
+    `x` is `[B, T, m]`, or places `[B, T]` in what `word_products` gave. What stands at padding enters no window.
+    """
+    k, mask = kernel.shape[0], ops.cast(mask, "bool")
     before = k - 1 if padding == "causal" else (k - 1) // 2
     around = (before, k - 1 - before)
-    a = _convolved(x, mask, kernel, around) if words is None else _convolved_words(x, mask, kernel, around, words)
+    if products is None:
+        a = _of_vectors(x, mask, steps, kernel, around)
+    else:
+        places = [steps.of(places) for places in _windows(ops.where(mask, x + 1, 0), k, around)]
+        a = [sum(ops.take(*tap, axis=0) for tap in zip(gate, places, strict=True)) for gate in products]
     if bias is not None:
-        a = a + bias
+        a = [part + bias_part for part, bias_part in zip(a, ops.split(bias, 3), strict=True)]
     # Half precision ends here: a forget gate near 1 would lose its distance from 1.
-    if keras.backend.standardize_dtype(a.dtype) != "float64":
-        a = ops.cast(a, "float32")
-    z, f, o = ops.split(a, 3, axis=-1)
-    return ops.tanh(z), ops.sigmoid(f), ops.sigmoid(o)
+    return [x if keras.backend.standardize_dtype(x.dtype) == "float64" else ops.cast(x, "float32") for x in a]
 
 
-# X * W for the three gates at once, `[B, T, 3d]`. Whatever stands at padding must not leak into a window.
-
-
-def _convolved(x, mask, kernel, around):
+def _of_vectors(x, mask, steps, kernel, around):
     k, m, channels = kernel.shape
-    batch, time, _ = ops.shape(x)
     x = ops.where(ops.expand_dims(mask, -1), x, ops.zeros_like(x))
-    x = ops.pad(x, [[0, 0], around, [0, 0]])
     # One matrix product, which is the fastest form on a CPU.
-    windows = ops.concatenate([x[:, i : i + time] for i in range(k)], axis=-1)
-    a = ops.matmul(ops.reshape(windows, (batch * time, k * m)), ops.reshape(kernel, (k * m, channels)))
-    return ops.reshape(a, (batch, time, channels))
+    windows = steps.of(ops.concatenate(_windows(x, k, around), axis=-1))
+    return ops.split(ops.matmul(windows, ops.reshape(kernel, (k * m, channels))), 3, axis=-1)
 
 
-def _convolved_words(places, mask, kernel, around, words):
-    time = ops.shape(places)[1]
-    words = ops.pad(words, [[1, 0], [0, 0]])  # row 0, zero, stands at padding
-    places = ops.pad(ops.where(mask, places + 1, 0), [[0, 0], around])
-    return sum(ops.take(ops.matmul(words, kernel[i]), places[:, i : i + time], axis=0) for i in range(kernel.shape[0]))
-
-
-def fo_pool(z, f, o, mask):
-    """c_t = f_t c_{t-1} + (1 - f_t) z_t and h_t = o_t c_t: all h, `[B, T, d]`, zero where masked."""
-    mask = ops.expand_dims(mask, -1)
-    c = linear_recurrence(forget=ops.where(mask, f, 1.0), update=z)
-    return ops.where(mask, o * c, 0.0)
+def _windows(x, k, around):
+    """What each of k taps sees of `[B, T, ...]`: as many arrays of that shape."""
+    time = ops.shape(x)[1]
+    x = ops.pad(x, [[0, 0], around, *[[0, 0]] * (len(x.shape) - 2)])
+    return [x[:, i : i + time] for i in range(k)]
 
 
 # Arguments and weights, shared with CrossTemporalCell.

@@ -108,7 +108,8 @@ def may_import_backend(source, target, at_module_level):
         return target.startswith("tensorflow")
     if is_in(source, "layers"):
         return (
-            source in ("layers.linear_recurrence", "layers.distinct_tokens", "layers.time_loop") and not at_module_level
+            source in ("layers.linear_recurrence", "layers.distinct_tokens", "layers.time_steps")
+            and not at_module_level
         )
     if is_in(source, "zoo.models") or is_in(source, "recipes"):
         return False

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from layers import linear_recurrence as module
+from layers import time_steps
 from layers.linear_recurrence import linear_recurrence
 
-LONG = module._MAX_UNROLLED + 7
+LONG = time_steps.MAX_UNROLLED + 7
 
 
 def problem(time, batch=3, size=5):

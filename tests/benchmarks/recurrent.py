@@ -1,0 +1,152 @@
+"""Recurrences from token ids: QRNN and CTRN against LSTM and GRU, GatedConv against them.
+
+YahooQA's answers, 300 numbers a word, 50 tokens; the table of word vectors is frozen.
+"""
+
+from functools import partial
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from layers.gated_conv import GatedConv
+from layers.masked_pooling import MaskedPooling
+from tests.benchmarks.measure import Contestant
+from tests.benchmarks.texts import VOCABULARY, pairs
+from zoo import losses, optimizers
+from zoo.datasets import insurance_qa, yahoo_qa
+from zoo.models.ctrn import ctrn
+from zoo.models.lstm import lstm
+from zoo.models.qrnn import qrnn
+
+SIZE = 300
+
+
+def families(data):
+    """Title to contestants and the names of the bases."""
+    answers = np.squeeze(pairs(yahoo_qa.load, data / "yahooqa", 256, 50)["candidate"], 1)
+    long_answers = np.squeeze(pairs(insurance_qa.load, data / "insuranceqa", 256, 100)["candidate"], 1)
+    of_pairs = pairs(yahoo_qa.load, data / "yahooqa", 128, 50)
+    keras_rows = {
+        "Keras LSTM": (keras_reader, {"reader": "LSTM", "units": 512}),
+        "Keras GRU": (keras_reader, {"reader": "GRU", "units": 512}),
+    }
+    torch_rows = {f"torch {kind}": (torch_reader, {"reader": kind, "units": 512}) for kind in ("LSTM", "GRU")}
+    tower = keras_rows | torch_rows | {"QRNN": (qrnn_tower, {})}
+    gated = {
+        "Keras LSTM 240": (keras_reader, {"reader": "LSTM", "units": 240, "size": 200, "pooling": "last"}),
+        "Keras GRU 280": (keras_reader, {"reader": "GRU", "units": 280, "size": 200, "pooling": "last"}),
+        "GatedConv 400": (gated_conv, {}),
+    }
+    given = {f"{name}, inputs given": (make, {**settings, "given": True}) for name, (make, settings) in gated.items()}
+    whole = {name: (pair_model, {"name": name}) for name in ("lstm", "qrnn", "ctrn")}
+    return {
+        f"{title}, {'training' if training else 'inference'}": (
+            [Contestant(name, make, {"ids": ids, "training": training, **more}) for name, (make, more) in rows.items()],
+            bases,
+        )
+        for title, rows, ids, bases in (
+            ("tower from ids, d 512, m 300, B 256, L 50", tower, answers, ["Keras LSTM", "torch LSTM"]),
+            ("pair model from ids, d 512, m 300, B 128 pairs, L 50", whole, of_pairs, ["lstm", "qrnn"]),
+            ("from ids, 100,000 weights at m 200, B 256, L 100", gated, long_answers, ["Keras LSTM 240"]),
+            ("100,000 weights at m 200, B 256, L 100", given, long_answers, ["Keras LSTM 240, inputs given"]),
+        )
+        for training in (True, False)
+    }
+
+
+def table(size=SIZE):
+    """Word vectors, row 0 zero."""
+    drawn = np.random.default_rng(0).normal(0, 0.3, (VOCABULARY, size)).astype("float32")
+    drawn[0] = 0
+    return drawn
+
+
+def step_of(model, inputs, labels=None, training=True):
+    """One training step with Adam, or one prediction, as a compiled function without arguments."""
+    inputs = tf.nest.map_structure(tf.constant, inputs)
+    if not training:
+        infer = tf.function(lambda: model(inputs, training=False))
+        return lambda: tf.nest.map_structure(lambda output: output.numpy(), infer())
+    optimizer = optimizers.Adam(1e-3)
+    optimizer.build(model.trainable_variables)
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            output = model(inputs, training=True)
+            loss = tf.reduce_mean(tf.square(output)) if labels is None else losses.pointwise(labels, output)
+        gradients = tape.gradient(loss, [weight.value for weight in model.trainable_variables])
+        optimizer.apply(gradients, model.trainable_variables)
+        return loss
+
+    return lambda: step().numpy()
+
+
+def keras_reader(ids, training, reader, units, size=SIZE, pooling="mean", given=False):
+    """The layers of Keras, as a user stacks them."""
+    layer = getattr(keras.layers, reader)(units, return_sequences=True)
+    return _reader(lambda vectors, mask: layer(vectors, mask=mask), ids, training, size, pooling, given)
+
+
+def gated_conv(ids, training, size=200, units=400, given=False):
+    """Ours, with the same last state."""
+    if given:
+        return _reader(
+            lambda vectors, mask: GatedConv(units)(vectors, mask=mask), ids, training, size, "last", given=True
+        )
+    from zoo.models.rcnn import rcnn
+
+    model = rcnn(table(size), fields=("text",), units=units, dropout=0.0, penalty=0.0)
+    return step_of(model.get_layer("encoder").layer, {"text": ids}, training=training)
+
+
+def _reader(read, ids, training, size, pooling, given):
+    text = keras.Input(ids.shape[1:], dtype="int32")
+    vectors = inputs = keras.Input((*ids.shape[1:], size))
+    if not given:
+        vectors = keras.layers.Embedding(VOCABULARY, size, weights=[table(size)], trainable=False)(text)
+    mask = text != 0
+    outputs = MaskedPooling(pooling)(read(vectors, mask), mask=mask)
+    if not given:
+        return step_of(keras.Model(text, outputs), ids, training=training)
+    return step_of(keras.Model([text, inputs], outputs), [ids, table(size)[ids]], training=training)
+
+
+def qrnn_tower(ids, training):
+    """The text encoder of the zoo's QRNN."""
+    model = qrnn(table(), projection=0)
+    return step_of(model.get_layer("encoder").layer, ids, training=training)
+
+
+def pair_model(ids, training, name):
+    """A whole model of the zoo on pairs; the row ``lstm`` reads its words as a user of Keras would."""
+    make = {"lstm": lstm, "qrnn": qrnn, "ctrn": partial(ctrn)}[name]
+    inputs = {side: ids[side] for side in ("query", "candidate")}
+    return step_of(make(table()), inputs, ids["labels"], training)
+
+
+def torch_reader(ids, training, reader, units):
+    """The same by torch; padding is packed away by neither side."""
+    import torch
+
+    layer = getattr(torch.nn, reader)(SIZE, units, batch_first=True)
+    embedding = torch.nn.Embedding.from_pretrained(torch.from_numpy(table()))
+    ids = torch.from_numpy(ids.astype("int64"))
+    mask = (ids != 0).float().unsqueeze(-1)
+    optimizer = torch.optim.Adam(layer.parameters(), 1e-3)
+
+    def forward():
+        states, _ = layer(embedding(ids))
+        return (states * mask).sum(1) / mask.sum(1).clamp(min=1)
+
+    def train():
+        optimizer.zero_grad()
+        forward().square().mean().backward()
+        optimizer.step()
+
+    def infer():
+        with torch.no_grad():
+            return forward()
+
+    return train if training else infer

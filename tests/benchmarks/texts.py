@@ -1,0 +1,35 @@
+"""Batches of token ids as the recipes make them: how often words recur decides what is gained by it."""
+
+from pathlib import Path
+
+import numpy as np
+
+from zoo.encoded import encode_split
+from zoo.text import TextEncoder, build_vocabulary
+
+VOCABULARY = 20_000
+
+
+def pairs(load, folder: Path, batch: int, length: int, seed: int = 1) -> dict[str, np.ndarray]:
+    """Random pairs of a data set's training questions: queries ``[B, T]``, candidates ``[B, 1, T]``, labels ``[B, 1]``.
+
+    Args:
+        load: a data set's ``load``.
+        folder: where it lies.
+        batch: B.
+        length: T, to which all texts are padded or cut.
+        seed: of the draw.
+    """
+    random = np.random.default_rng(seed)
+    groups = load(folder).splits["train"]
+    drawn = [groups[place] for place in random.permutation(len(groups))[: 4 * batch]]
+    texts = [text for group in drawn for fields in (group.query, *group.candidates) for text in fields]
+    encoder = TextEncoder(build_vocabulary(texts, max_words=VOCABULARY - 2), oov_buckets=1)
+    split = encode_split(drawn, encoder, ("text",), length, length)
+    chosen = random.permutation(len(split.labels))[:batch]
+    query = split.query_of_group[split.group_of_pair[chosen]]
+    return {
+        "query": split.query_ids["text"].padded(query, length),
+        "candidate": split.candidate_ids["text"].padded(split.candidate_of_pair[chosen][:, None], length),
+        "labels": split.labels[chosen][:, None].astype("float32"),
+    }

@@ -101,7 +101,10 @@ def recipe(hp):
         usual_loss="pairwise",
         # 3.3; the score of several hops is their sum
         margin=hp.Float("margin", 0.0, 1.0, step=0.05, default=0.2 if model.startswith("multihop") else 0.1),
-        negatives=Negatives(hp.Int("negatives", 1, 50, default=1), "corpus"),  # 3.3: one; the hardest of more
+        negatives=Negatives(
+            hp.Int("negatives", 1, 50, default=1),  # 3.3: one; the hardest of more
+            hp.Choice("negatives_from", ["corpus", "batch"], default="corpus"),  # 3.3; batch is ours
+        ),
         learning_rate=hp.Float("learning_rate", 1e-5, 1e-2, sampling="log", default=1e-4),  # 4.2: 1e-4 to 1e-5
         batch_size=hp.Int("batch_size", 16, 512, step=16, default=256),  # 4.2: 128 questions with two answers
         epochs=hp.Int("epochs", 1, 100, default=50),  # not given; ours
@@ -114,6 +117,7 @@ def recipe(hp):
         fixed=(
             *("model", "version", "dev_pool", "inner_units", "num_blocks", "scale", "positions", "shared"),
             *("lstm_units", "filters", "dense_layers", "dense_units", "word_dropout", "loss", "margin", "negatives"),
+            "negatives_from",
             *("learning_rate", "batch_size", "epochs", "patience", "max_candidate_length", "embedding_size"),
         ),
         on_sample=ON_SAMPLE,

@@ -13,6 +13,7 @@ MEANINGS = {
     "max_query_length": "tokens kept of a query",
     "max_candidate_length": "tokens kept of a candidate",
     "negatives": "wrong candidates per right one, under the pairwise loss; in question retrieval, where they come from",
+    "negatives_from": "where wrong candidates come from; batch: the right ones of its other queries, at no cost",
     "num_negatives": "wrong candidates per right one, at most; the hardest counts",
     # Words
     "embedding_size": "numbers per word or n-gram, where the model takes no --embeddings",
@@ -81,5 +82,5 @@ MEANINGS = {
     "noisy_batch_size": "noisy pairs per step",
     "calibrate": "pairs that the score is fitted to after the training, by a local regression",
     "entailment": "also fit a classifier of entailment",
-    "search_rank": "add the search engine's order to the scores that are measured",
+    "search_rank": "add the search engine's order to the scores of a network that are measured",
 }

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import keras
 import numpy as np
+from keras import ops
 
 # Numbers of one batch of pairs, in the encodings of their candidates.
 _BUDGET = 2**22
@@ -51,6 +52,23 @@ def parts(model: keras.Model) -> Parts | None:
     for part in cut:
         part.jit_compile = False  # XLA would compile anew for each length
     return cut
+
+
+def within_batch(model: keras.Model) -> keras.Model:
+    """A view of a model that scores each query of a batch with the first candidate of every other: ``[B, B]``.
+
+    Raises:
+        ValueError: if the model does not encode both sides to vectors apart.
+    """
+    cut = parts(model)
+    if cut is None or len(cut.candidate.outputs) > 1:
+        raise ValueError(
+            "Negatives of the batch need a model that encodes query and candidate to vectors apart. "
+            f"Received: model={model.name!r}"
+        )
+    query, (candidate,) = (keras.tree.flatten(part(part.input)) for part in (cut.query, cut.candidate))
+    others = ops.repeat(ops.swapaxes(candidate[:, :1], 0, 1), ops.shape(candidate)[0], axis=0)  # [B, B, ...]
+    return keras.Model(model.input, cut.match([*query, others]))
 
 
 def score(model: Parts, split, batch_size: int) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from zoo import apart
 from zoo.encoded import PADDING_LABEL, EncodedSplit, input_name
-from zoo.negatives import draw
+from zoo.negatives import Relevance, draw
 
 # Lists are shuffled, then sorted by length within windows of this many batches, so that a batch holds texts of
 # about one length and little padding, and is still a random draw.
@@ -25,7 +25,8 @@ class Batches(keras.utils.PyDataset):
         batch_size: lists in a batch.
         list_size: pairs in a list. With 1, pairs are shuffled over the whole split; a larger list keeps
             candidates of one query together, as pairwise and listwise losses need.
-        negatives: draws each list: every relevant pair with its negatives. ``list_size`` is then not used.
+        negatives: draws each list: every relevant pair with its negatives. ``list_size`` is then not used. Where they
+            are those of the batch, labels are ``[B, B]``, of each query with the candidate of each.
         shuffle_seed: None for all lists sorted by length. What an epoch draws, and in which order, depends on
             (seed, epoch) alone.
         first_epoch: number of the first epoch, for a run that goes on.
@@ -34,6 +35,7 @@ class Batches(keras.utils.PyDataset):
             that is compiled anew for each. 1 pads each input to its own longest text.
 
     Attributes:
+        within_batch: whether the negatives are those of the batch.
         pairs: ``[lists, list_size]``, the pairs of each list; -1 is padding. None where negatives are drawn.
         order: ``[lists]``, the lists in the order of the batches.
     """
@@ -55,6 +57,8 @@ class Batches(keras.utils.PyDataset):
         self.split, self.batch_size, self.shuffle_seed = split, batch_size, shuffle_seed
         self.negatives, self.epoch = negatives, first_epoch
         self.pairs = None if negatives else _lists(split, list_size)
+        self._relevance = Relevance(split) if negatives else None
+        self.within_batch = bool(negatives) and negatives.source == "batch"
         if not negatives:
             real = self.pairs >= 0
             self._texts = (
@@ -68,7 +72,7 @@ class Batches(keras.utils.PyDataset):
         """Decides which texts stand in which list, and in which batch, in this epoch."""
         random = np.random.default_rng([self.shuffle_seed or 0, self.epoch])
         if self.negatives:
-            self._texts = draw(self.split, self.negatives, random)
+            self._texts = draw(self.split, self.negatives, self._relevance, random)
         length = self._longest_candidate()
         if self.shuffle_seed is None:
             self.order = np.argsort(length, kind="stable")
@@ -101,6 +105,8 @@ class Batches(keras.utils.PyDataset):
     def __getitem__(self, number):
         rows = self.order[number * self.batch_size : (number + 1) * self.batch_size]
         query, candidate, labels = (_filled(part[rows], self.batch_size) for part in self._texts)
+        if self.within_batch:
+            labels = self._relevance.within_batch(query, candidate[:, 0])
         texts = {
             input_name(side, field, tuple(fields)): (ids, index)
             for side, fields, index in (

@@ -11,6 +11,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from zoo import apart
 from zoo.batches import Batches
 from zoo.encoded import EncodedSplit
 from zoo.evaluation import direction
@@ -134,7 +135,10 @@ class Fit:
         options = self.options
         with self.scope():
             # A view of the model, so that its scoring, of batches of any length, is not compiled as well.
-            fitted = keras.Model(model.input, model.output[output] if output else model.output)
+            if getattr(batches, "within_batch", False):
+                fitted = self._within_batch(model)
+            else:
+                fitted = keras.Model(model.input, model.output[output] if output else model.output)
             # XLA compiles anew for each length of a batch; without a step between lengths that would be too many.
             fitted.compile(optimizer=optimizer(), loss=loss(), jit_compile=self.compiled)
         progress = _Progress(label, epochs, options.say if not options.bar else lambda line: None)
@@ -183,6 +187,14 @@ class Fit:
             options.say(f"{label} {found['best_epoch']} of {len(rows)} is kept, the best by {metric}{why}")
         found["seconds_per_epoch"] = round(float(np.mean(progress.seconds)), 2)
         return rows, found
+
+    def _within_batch(self, model):
+        if self.options.strategy:
+            raise ValueError(
+                "Negatives of the batch need the batch in one place: leave the strategy out. "
+                f"Received: strategy={type(self.options.strategy).__name__}"
+            )
+        return apart.within_batch(model)
 
 
 def copy_weights(source: keras.Model, target: keras.Model, whole: bool = False) -> str:

@@ -15,9 +15,10 @@ class Negatives:
 
     Args:
         count: how many are drawn per positive.
-        source: ``"list"``, the query's own candidates that are not relevant (fewer where it has fewer); or
-            ``"corpus"``, all candidates of the split but the query's relevant ones and its own text. No text twice
-            in a list.
+        source: ``"list"``, the query's own candidates that are not relevant (fewer where it has fewer);
+            ``"corpus"``, all candidates of the split but the query's relevant ones and its own text, no text twice
+            in a list; or ``"batch"``, whatever ``count``: the positives of the batch's other queries, which cost no
+            encoding of their own, see `zoo.apart.within_batch`.
 
     Raises:
         ValueError: for a count below 1 or another source.
@@ -27,44 +28,65 @@ class Negatives:
     source: str = "list"
 
     def __post_init__(self):
-        if self.count < 1 or self.source not in ("list", "corpus"):
+        if self.count < 1 or self.source not in ("list", "corpus", "batch"):
             raise ValueError(
-                "Negatives need a count of at least 1 and the source 'list' or 'corpus'. "
+                "Negatives need a count of at least 1 and the source 'list', 'corpus' or 'batch'. "
                 f"Received: count={self.count!r}, source={self.source!r}"
             )
 
 
-def draw(split: EncodedSplit, negatives: Negatives, random: np.random.Generator):
+class Relevance:
+    """Which candidates of a split are relevant to which queries, texts being told apart by their ids.
+
+    What the model cannot tell from a relevant text is no negative, and a query is relevant to itself.
+
+    Args:
+        split: the encoded split.
+    """
+
+    def __init__(self, split: EncodedSplit):
+        self.query_key, self.candidate_key = _first_alike(split.query_ids, split.candidate_ids)
+        self.positive = np.flatnonzero(split.labels > 0)
+        query = self.query_key[split.query_of_group]  # of a group
+        # A query and a text as one number.
+        self._base = 1 + max(self.query_key.max(), self.candidate_key.max())
+        pairs = self._pairs(query[split.group_of_pair[self.positive]], split.candidate_of_pair[self.positive])
+        self._relevant = np.unique(np.concatenate([pairs, query * self._base + query]))
+
+    def __call__(self, query: np.ndarray, candidate: np.ndarray) -> np.ndarray:
+        """For keys of queries and numbers of candidates, of shapes that fit, whether each pair is relevant."""
+        return np.isin(self._pairs(query, candidate), self._relevant)
+
+    def within_batch(self, query: np.ndarray, candidate: np.ndarray) -> np.ndarray:
+        """Labels ``[B, B]`` of every query with every candidate, given the numbers of both ``[B]``; -1 is padding."""
+        pairs = (query[:, None] >= 0) & (candidate >= 0)
+        known = pairs & self(self.query_key[query][:, None], candidate)
+        labels = np.where(pairs & ~known, 0.0, PADDING_LABEL)
+        np.fill_diagonal(labels, np.where(candidate >= 0, 1.0, PADDING_LABEL))
+        return labels
+
+    def _pairs(self, query, candidate):
+        return query * self._base + self.candidate_key[candidate]
+
+
+def draw(split: EncodedSplit, negatives: Negatives, relevance: Relevance, random: np.random.Generator):
     """Query ``[n]``, candidates ``[n, 1 + count]`` and labels of every relevant pair with its negatives.
 
-    Texts are told apart by their ids: what the model cannot tell from a relevant text is no negative.
+    Those of the batch are not drawn: candidates and labels are then ``[n, 1]``.
 
     Raises:
         ValueError: if no relevant pair has a negative.
     """
-    positive = np.flatnonzero(split.labels > 0)
+    positive = relevance.positive
     group = split.group_of_pair[positive]
-    query_key, candidate_key = _first_alike(split.query_ids, split.candidate_ids)
-    query_key = query_key[split.query_of_group]  # of a group
-    # A query and a text as one number; a query is relevant to itself.
-    base = 1 + max(query_key.max(), candidate_key.max())
-    relevant = np.unique(
-        np.concatenate(
-            [
-                query_key[group] * base + candidate_key[split.candidate_of_pair[positive]],
-                query_key * base + query_key,
-            ]
-        )
-    )
-
-    def is_relevant(query, candidate):
-        return np.isin(query * base + candidate_key[candidate], relevant)
-
+    query_key = relevance.query_key[split.query_of_group]  # of a group
+    if negatives.source == "batch":
+        return split.query_of_group[group], split.candidate_of_pair[positive][:, None], np.ones((len(group), 1))
     if negatives.source == "list":
-        others = ~is_relevant(query_key[split.group_of_pair], split.candidate_of_pair)
+        others = ~relevance(query_key[split.group_of_pair], split.candidate_of_pair)
         drawn = _draw_from_list(split, negatives.count, group, others, random)
     else:
-        drawn = _draw_from_corpus(split.num_candidates, negatives.count, query_key[group], is_relevant, random)
+        drawn = _draw_from_corpus(split.num_candidates, negatives.count, query_key[group], relevance, random)
     keep = (drawn >= 0).any(axis=1)  # without a negative there is nothing to learn
     if not keep.any():
         raise ValueError(

@@ -19,8 +19,8 @@ version 2  ``vocabulary``                                                      i
 =========  ==================================================================  ===============================
 
 Where version 1 comes without its answers, their text is taken from version 2's by the map
-``v1_to_v2_answer_map.derived.tsv`` (version 1's answer, version 2's answer, how sure); the answers that it lacks
-are empty texts, and are left out of training.
+``v1_to_v2_answer_map.derived.tsv`` (version 1's answer, version 2's answer, how sure), and lemmatised with simplemma,
+as version 1's texts are; the answers that it lacks are empty texts, and are left out of training.
 
 Training questions are read with their right answers alone: wrong ones are drawn from all others. A right answer
 that is not in its pool does not count (version 2); a question without any counts as wrong. An answer that stands
@@ -30,13 +30,16 @@ twice in a pool stays there twice.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from zoo import files
 from zoo.data import DataError, Dataset, Group
 from zoo.metrics import Convention
 
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\S")
 _POOL_V1 = "question.{}.label.token_idx.pool"
 _TRAIN_V1 = "question.train.token_idx.label"
 _ANSWERS_V1 = "answers.label.token_idx"
@@ -132,7 +135,7 @@ def _read_v1(folder: Path):
         for line, ours, theirs, how_sure in _columns(paths[-2], 3):
             if theirs not in texts:
                 raise DataError(paths[-2], line, f"an answer of {paths[-1]}", theirs)
-            answers[ours] = texts[theirs]
+            answers[ours] = _lemmatised(texts[theirs])
             if how_sure != "exact":
                 unsure.add(ours)
     splits, asked = {}, set()
@@ -144,6 +147,17 @@ def _read_v1(folder: Path):
         rows = [(line, text, right, pool) for line, right, text, pool in _columns(path, 3)]
         splits[split] = _groups(rows, words, answers, asked, path, bool(known))
     return paths, splits, asked, asked - answers.keys(), unsure
+
+
+def _lemmatised(text: str) -> str:
+    return " ".join([_lemma(word) for word in _WORD.findall(text)])
+
+
+@cache
+def _lemma(word: str) -> str:
+    import simplemma  # slow to import, and only needed here
+
+    return simplemma.lemmatize(word, lang="en")
 
 
 def _is_lost(group: Group) -> bool:

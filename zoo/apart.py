@@ -67,7 +67,8 @@ def within_batch(model: keras.Model) -> keras.Model:
             f"Received: model={model.name!r}"
         )
     query, (candidate,) = (keras.tree.flatten(part(part.input)) for part in (cut.query, cut.candidate))
-    others = ops.repeat(ops.swapaxes(candidate[:, :1], 0, 1), ops.shape(candidate)[0], axis=0)  # [B, B, ...]
+    candidate = candidate[:, :1]
+    others = ops.swapaxes(candidate, 0, 1) + ops.zeros_like(candidate)  # [B, B, ...]
     return keras.Model(model.input, cut.match([*query, others]))
 
 

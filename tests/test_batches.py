@@ -182,6 +182,29 @@ def test_what_is_relevant_in_another_group_or_spelling_is_no_negative(source):
     assert seen == {(4,), (4, 4)}
 
 
+def test_negatives_of_the_batch_are_the_others_that_are_not_relevant():
+    encoder = TextEncoder(["a", "b", "c", "d"], "word", oov_buckets=1)
+    groups = [
+        Group("1", ("a",), (("a a",), ("b b",)), (1.0, 1.0)),
+        Group("2", ("b",), (("a a",), ("d",)), (1.0, 0.0)),
+        Group("3", ("d d d",), (("b",),), (1.0,)),
+    ]
+    split = encode_split(groups, encoder, ("text",), 8, 8)
+    inputs, labels = Batches(split, 5, negatives=Negatives(1, "batch"), shuffle_seed=1)[0]
+    assert inputs["candidate"].shape[1] == 1
+    query, candidate = (["".join(map(str, ids[ids > 0])) for ids in texts] for texts in (
+        inputs["query"], inputs["candidate"][:, 0]))  # fmt: skip
+    assert sorted(query) == ["", "2", "2", "3", "555"]
+    relevant = {("2", "22"), ("2", "33"), ("3", "22"), ("555", "3")}
+    for row, asked in enumerate(query):
+        for column, text in enumerate(candidate):
+            padding = not asked or not text
+            # Another's is no negative if it is relevant too, or is the query itself.
+            known = (asked, text) in relevant or asked == text
+            expected = -1 if padding else 1 if row == column else -1 if known else 0
+            assert labels[row, column] == expected, (asked, text)
+
+
 @pytest.mark.parametrize("source", ["list", "corpus"])
 def test_a_query_is_no_negative_of_its_own(source):
     encoder = TextEncoder(["a", "b", "c"], "word", oov_buckets=1)

@@ -1,4 +1,4 @@
-"""Export a run: ``python -m export RUN DEST [--name NAME]``."""
+"""Export a run: ``python -m export RUN DEST [--name NAME] [--fold]``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import zoo.quiet_tensorflow  # noqa: F401
+from export import folding
 from export.graph_ops import read_signatures
 from export.parity import ParityError
 from export.saved_model import ExportError, export
 from zoo import runs
-from zoo.arguments import Parser
+from zoo.arguments import Parser, positive
 
 _ENDED = {"interrupted": "was interrupted", "diverged": "diverged"}
 
@@ -26,7 +27,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("run", type=Path, help="folder of a run, as a recipe prints it")
     parser.add_argument("destination", type=Path, help="folder of the model; each export adds the next number")
     parser.add_argument("--name", help="the model's name on a server; the destination's name if not given")
+    parser.add_argument(
+        "--fold",
+        nargs="?",
+        const="float32",
+        choices=folding.DTYPES,
+        help="keep each word's products in tables (of float32): faster, for the room of the tables",
+    )
+    parser.add_argument(
+        "--fold-limit",
+        type=positive,
+        default=folding.MEGABYTES,
+        metavar="MB",
+        help=f"how large the tables may be ({folding.MEGABYTES})",
+    )
     options = parser.parse_args(arguments)
+    fold_in = {"dtype": options.fold, "megabytes": options.fold_limit} if options.fold else None
     try:
         run = runs.load(options.run.resolve())  # `latest` may soon be another
         run.model, run.text_encoder  # noqa: B018 read now, so that a broken run is told from a failing export
@@ -34,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     try:
-        version = export(run, options.destination, options.name)
+        version = export(run, options.destination, options.name, fold_in)
     except KeyboardInterrupt:
         print("interrupted: nothing was exported", file=sys.stderr)
         return 130

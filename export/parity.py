@@ -39,7 +39,7 @@ class Parity(NamedTuple):
     tolerance: float
 
 
-def check(version_folder: str | Path, run) -> Parity:
+def check(version_folder: str | Path, run, tolerance: float = TOLERANCE) -> Parity:
     """Scores hard texts through the SavedModel in a fresh process and compares with the run.
 
     All outputs of the run's model are compared, the score and what a dictionary has beside it. Every pair is scored
@@ -73,15 +73,15 @@ def check(version_folder: str | Path, run) -> Parity:
             if name not in reply:
                 raise ParityError(f"The SavedModel must give {name!r}. Received: {sorted(reply)}")
             theirs = np.asarray(reply[name], "float32").reshape(ours.shape)
-            largest = max(largest, _largest_difference(name, request, ours, theirs))
-    return Parity(len(pairs), largest, TOLERANCE)
+            largest = max(largest, _largest_difference(name, request, ours, theirs, tolerance))
+    return Parity(len(pairs), largest, tolerance)
 
 
-def _largest_difference(name, request, ours, theirs):
+def _largest_difference(name, request, ours, theirs, tolerance):
     largest = 0.0
     for pair, own, other in zip(request, ours, theirs, strict=True):
         difference = np.abs(own - other)
-        if not (difference <= TOLERANCE * np.maximum(1.0, np.abs(own))).all():
+        if not (difference <= tolerance * np.maximum(1.0, np.abs(own))).all():
             raise ParityError(
                 "The SavedModel must score as the run does, with finite numbers. "
                 f"Received: query={_short(pair[0])}, candidate={_short(pair[1])}, run={own.tolist()!r}, "

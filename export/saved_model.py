@@ -27,7 +27,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from export import parity, serving_kit
+from export import folding, parity, serving_kit
 from export.graph_ops import audit
 from export.versions import holds_other, publish, working_folder
 from zoo.encoded import input_name
@@ -39,7 +39,7 @@ class ExportError(RuntimeError):
     """An export that must not be served; nothing of it is left at the destination."""
 
 
-def export(run, destination: str | Path, name: str | None = None) -> Path:
+def export(run, destination: str | Path, name: str | None = None, fold_in: dict | None = None) -> Path:
     """Writes the next version of a model below ``destination`` and, beside it, what serves it.
 
     The version appears whole or not at all: it is written under another name, checked in a fresh process
@@ -49,13 +49,14 @@ def export(run, destination: str | Path, name: str | None = None) -> Path:
         run: a `zoo.runs.Run`.
         destination: the model's folder, holding one folder per version; made if it is not there.
         name: the model's name on a server; the name of ``destination`` if not given.
+        fold_in: arguments of `export.folding.fold`, if the words' products shall be tables.
 
     Returns:
         The new version folder, ``destination/<n>``, n being the next free number.
 
     Raises:
         ValueError: if ``name`` holds more than letters, digits, dots, hyphens and underscores, or ``destination``
-            is a folder with other content.
+            is a folder with other content; if the model cannot be folded, see `export.folding.fold`.
         ExportError: if the graph holds an operation that a server must not be given.
         export.parity.ParityError: if the SavedModel does not score as the run does.
     """
@@ -66,12 +67,16 @@ def export(run, destination: str | Path, name: str | None = None) -> Path:
         )
     name = serving_kit.check_name(name or serving_kit.name_of_folder(destination))
     run = in_float32(run)
+    served, tolerance = run, parity.TOLERANCE
+    if fold_in is not None:
+        served = folding.fold(run, **fold_in)
+        tolerance = folding.TOLERANCES[fold_in.get("dtype", "float32")]
     with working_folder(destination) as folder:
-        save(run, folder)
+        save(served, folder)
         ops = audit(folder, allow_other=run.text_encoder.tokenizer == "wordpiece")
         if ops.faults:
             raise ExportError(f"A served graph must hold known operations alone. Received: {'; '.join(ops.faults)}")
-        result = parity.check(folder, run)
+        result = parity.check(folder, run, tolerance)
         serving_kit.write_warmup(folder / "assets.extra" / "tf_serving_warmup_requests", name, run)
         (folder / "assets.extra" / "parity.json").write_text(json.dumps(result._asdict()) + "\n", "utf-8")
         kit = serving_kit.files(folder, name, run, ops)

@@ -7,7 +7,14 @@ import keras
 from keras import ops
 
 from layers.fo_pooling import crossed_fo_pool
-from layers.quasi_recurrent import check_gate_arguments, convolved, gate_config, gate_weights, word_products
+from layers.quasi_recurrent import (
+    check_gate_arguments,
+    convolved,
+    folded_products,
+    gate_config,
+    gate_weights,
+    word_products,
+)
 from layers.time_steps import time_steps
 
 
@@ -92,6 +99,7 @@ class CrossTemporalCell(keras.layers.Layer):
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
         self.supports_masking = True
+        self._folded = None
 
     def build(self, query_shape, candidate_shape, words_shape=None):
         texts = [query_shape, candidate_shape]
@@ -124,7 +132,7 @@ class CrossTemporalCell(keras.layers.Layer):
         candidate = ops.reshape(candidate, (batch * num, time_a, *vector))
         mask_a = ops.reshape(candidate_mask, (batch * num, time_a))
 
-        products = None if words is None else word_products(words, self.kernel)
+        products = self._folded or (None if words is None else word_products(words, self.kernel))
 
         def read(x, mask):
             """Its steps, and Z, F and O of Eq. 1, `[N, d]`."""
@@ -161,6 +169,14 @@ class CrossTemporalCell(keras.layers.Layer):
         if self.cross != "both":
             crossed = [crossed[0], o] if self.cross == "forget" else [f, crossed[1]]
         return steps.texts(crossed_fo_pool(steps, z, (f, o), crossed, alive))
+
+    def fold(self, words, keep=lambda table: table):
+        """As `QuasiRecurrent.fold`."""
+        self._folded = folded_products(self, words, keep)
+
+    def folded_size(self, num_words):
+        """Numbers in the tables of so many words."""
+        return (num_words + 1) * self.kernel_size * 3 * self.units
 
     def compute_mask(self, inputs, previous_mask=None):
         return None

@@ -40,9 +40,16 @@ class DistinctTokens(keras.layers.Layer):
     def __init__(self, rows=False, **kwargs):
         super().__init__(**kwargs)
         self.rows = rows
+        self._folded = False
+
+    def fold(self):
+        """From now on places are the ids themselves, for layers that have folded all words into tables."""
+        self._folded = True
 
     def call(self, ids):
         ids = [ops.cast(x, "int32") for x in ids]
+        if self._folded:
+            return ops.concatenate([_flat(x) for x in ids]), ids
         texts = [ops.shape(x)[:-1] if self.rows else ops.shape(x) for x in ids]
         words, places = _unique(ops.concatenate(_as_wide_rows(ids) if self.rows else [_flat(x) for x in ids]))
         split, start = [], 0

@@ -98,6 +98,7 @@ class GatedConv(keras.layers.Layer):
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
         self.supports_masking = True
+        self._folded = None
 
     def build(self, inputs_shape, words_shape=None, initial_state_shape=None):
         size = (words_shape or inputs_shape)[-1]
@@ -136,14 +137,15 @@ class GatedConv(keras.layers.Layer):
     def _run(self, inputs, mask, words, initial_state):
         """All h_t, all l_t, and the final states."""
         steps = time_steps(ops.ones(ops.shape(inputs)[:2], "bool") if mask is None else mask)
-        # Each part by itself before words become steps, while it is still one row per word.
-        x = ops.matmul(steps.of(inputs) if words is None else words, self.kernel)
+        if self._folded:
+            x = [ops.take(part, steps.of(inputs), axis=0) for part in self._folded]
+        elif words is None:
+            x = self._parts(steps.of(inputs))
+        else:
+            x = [ops.take(part, steps.of(inputs), axis=0) for part in self._parts(words)]
         # Half precision ends here: a gate near 1 would lose its distance from 1.
-        dtype = "float64" if keras.backend.standardize_dtype(x.dtype) == "float64" else "float32"
-        ends = [self._gate_size + i * self.units for i in range(self.order + self.output_gate)]
-        x = ops.split(ops.cast(x, dtype), ends, axis=-1)
-        if words is not None:
-            x = [ops.take(part, steps.of(inputs), axis=0) for part in x]
+        dtype = "float64" if keras.backend.standardize_dtype(x[0].dtype) == "float64" else "float32"
+        x = [ops.cast(part, dtype) for part in x]
         weights = [ops.cast(w, dtype) for w in (self.recurrent_kernel, self.gate_bias, self.bias)]
         if initial_state is None:
             initial = [ops.zeros((steps.num_texts, self.units), dtype)] * (self.order + 1)
@@ -153,6 +155,19 @@ class GatedConv(keras.layers.Layer):
             steps, x, *weights, initial, multiplicative=self.filter_mode == "multiplicative"
         )
         return steps.texts(states), steps.texts(decay), final
+
+    def _parts(self, x):
+        """`x W_l`, `x W_1` ... `x W_n` and `x W_o`, cut while a word that is met often is still one row."""
+        ends = [self._gate_size + i * self.units for i in range(self.order + self.output_gate)]
+        return ops.split(ops.matmul(x, self.kernel), ends, axis=-1)
+
+    def fold(self, words, keep=lambda table: table):
+        """Places are those in `words` `[U, m]` from now on, multiplied here once and for all; `keep` stores a table."""
+        self._folded = tuple(keep(part) for part in self._parts(ops.cast(words, self.kernel.dtype)))
+
+    def folded_size(self, num_words):
+        """Numbers in the tables of so many words."""
+        return num_words * self.kernel.shape[-1]
 
     @property
     def _gate_size(self):

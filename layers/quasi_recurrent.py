@@ -77,6 +77,7 @@ class QuasiRecurrent(keras.layers.Layer):
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
         self.supports_masking = True
+        self._folded = None
 
     def build(self, inputs_shape, words_shape=None):
         size = (words_shape or inputs_shape)[-1]
@@ -91,9 +92,17 @@ class QuasiRecurrent(keras.layers.Layer):
         if mask is None:
             mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
         steps = time_steps(mask)
-        products = None if words is None else word_products(words, self.kernel)
+        products = self._folded or (None if words is None else word_products(words, self.kernel))
         h = fo_pool(steps, *convolved(inputs, mask, steps, self.kernel, self.bias, self.padding, products))
         return ops.cast(steps.texts(h), self.compute_dtype)
+
+    def fold(self, words, keep=lambda table: table):
+        """Places are those in `words` `[U, m]` from now on, multiplied here once and for all; `keep` stores a table."""
+        self._folded = folded_products(self, words, keep)
+
+    def folded_size(self, num_words):
+        """Numbers in the tables of so many words."""
+        return (num_words + 1) * self.kernel_size * 3 * self.units
 
     def compute_mask(self, inputs, previous_mask=None):
         return previous_mask
@@ -115,6 +124,12 @@ def word_products(words, kernel):
     return list(zip(*taps, strict=True))
 
 
+def folded_products(layer, words, keep):
+    """The products of all words, each table stored as `keep` does."""
+    products = word_products(ops.cast(words, layer.kernel.dtype), layer.kernel.value)
+    return tuple(tuple(keep(table) for table in gate) for gate in products)
+
+
 def convolved(x, mask, steps, kernel, bias, padding, products=None):
     """What Z, F and O are made of: three arrays of the real `steps`, `[N, d]`, in float32 at least.
 
@@ -127,11 +142,19 @@ def convolved(x, mask, steps, kernel, bias, padding, products=None):
         a = _of_vectors(x, mask, steps, kernel, around)
     else:
         places = [steps.of(places) for places in _windows(ops.where(mask, x + 1, 0), k, around)]
-        a = [sum(ops.take(*tap, axis=0) for tap in zip(gate, places, strict=True)) for gate in products]
+        a = [sum(_looked_up(*tap) for tap in zip(gate, places, strict=True)) for gate in products]
     if bias is not None:
         a = [part + bias_part for part, bias_part in zip(a, ops.split(bias, 3), strict=True)]
-    # Half precision ends here: a forget gate near 1 would lose its distance from 1.
-    return [x if keras.backend.standardize_dtype(x.dtype) == "float64" else ops.cast(x, "float32") for x in a]
+    return [_wide(x) for x in a]
+
+
+def _looked_up(table, places):
+    return _wide(ops.take(table, places, axis=0))
+
+
+def _wide(x):
+    """Half precision ends here: a forget gate near 1 would lose its distance from 1."""
+    return x if keras.backend.standardize_dtype(x.dtype) == "float64" else ops.cast(x, "float32")
 
 
 def _of_vectors(x, mask, steps, kernel, around):

@@ -1,0 +1,71 @@
+"""A folded model scores as the model that it was made of, and looks its words up where that one multiplies."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from export import folding
+from export.__main__ import main
+from export.saved_model import export
+from tests.exported import OOV_BUCKETS, WORDS, write_run
+from zoo.models.ctrn import ctrn
+from zoo.models.qrnn import qrnn
+from zoo.models.rcnn import rcnn
+
+VOCABULARY = 1 + OOV_BUCKETS + len(WORDS)
+
+
+def made(name, **settings):
+    embeddings = np.random.default_rng(0).normal(size=(VOCABULARY, 6)).astype("float32")
+    embeddings[0] = 0
+    keras.utils.set_random_seed(1)
+    if name == "rcnn":
+        return rcnn(embeddings, fields=("title", "body"), units=5, num_unread=OOV_BUCKETS)
+    head = {"projection": 4, "projection_activation": "tanh", "dense_units": 3, "word_dropout": 0.1}
+    return {"ctrn": ctrn, "qrnn": qrnn}[name](embeddings, filters=5, **head)
+
+
+def run_of(name, folder):
+    text = {"text": {"fields": ["title", "body"]}} if name == "rcnn" else {}
+    return write_run(folder, made(name), **text)
+
+
+@pytest.mark.parametrize("name", ["ctrn", "qrnn", "rcnn"])
+def test_scores_are_the_same(name, tmp_path):
+    run = run_of(name, tmp_path / "run")
+    folded = folding.fold(run)
+    ids = np.random.default_rng(2).integers(0, VOCABULARY, (2, 3, 7)).astype("int32")
+    inputs = {key: ids[:, 0] if "query" in key else ids for key in (x.name for x in run.model.inputs)}
+    np.testing.assert_allclose(folded.model(inputs), run.model(inputs), atol=1e-6)
+    version = export(run, tmp_path / "served", fold_in={})  # which compares them on hard texts
+    sizes = [np.prod(shape) for _, shape in tf.train.list_variables(str(version / "variables" / "variables"))]
+    kernel = next(weight for weight in run.model.weights if weight.path.endswith("/kernel") and weight.shape[-1] == 15)
+    per_word = 15 if name == "rcnn" else 2 * 15
+    tables = [size for size in sizes if size in (VOCABULARY * 5, (VOCABULARY + 1) * 5)]
+    assert len(tables) == per_word // 5 and np.prod(kernel.shape) not in sizes
+    # The run itself is as it was.
+    assert run.model(inputs).shape == (2, 3) and folding.fold(run).model is not run.model
+
+
+def test_tables_of_bfloat16_are_half_as_large_and_about_as_good(tmp_path):
+    run = run_of("ctrn", tmp_path / "run")
+    assert main([str(run.folder), str(tmp_path / "served"), "--fold", "bfloat16"]) == 0
+    kinds = tf.train.load_checkpoint(str(tmp_path / "served" / "1" / "variables" / "variables"))
+    assert "bfloat16" in {dtype.name for dtype in kinds.get_variable_to_dtype_map().values()}
+
+
+def test_a_recurrence_without_products_of_words_is_refused(tmp_path, capsys):
+    from tests.exported import lstm_model
+
+    run = write_run(tmp_path / "run", lstm_model())
+    assert main([str(run.folder), str(tmp_path / "served"), "--fold"]) == 2
+    assert "Received: model='lstm'" in capsys.readouterr().err and not (tmp_path / "served").exists()
+
+
+def test_tables_have_a_limit(tmp_path, monkeypatch):
+    run = run_of("qrnn", tmp_path / "run")
+    with pytest.raises(ValueError, match=f"Received: megabytes=0, vocabulary={VOCABULARY}, dtype='float32'"):
+        folding.fold(run, megabytes=0)
+    with pytest.raises(ValueError, match="Received: dtype='int8'"):
+        folding.fold(run, dtype="int8")

@@ -119,7 +119,7 @@ class QuasiRecurrent(keras.layers.Layer):
 
 def word_products(words, kernel):
     """Each word under each tap of each gate: three lists of k arrays `[U + 1, d]`; row 0, zero, stands at padding."""
-    words = ops.pad(words, [[1, 0], [0, 0]])
+    words, kernel = ops.pad(words, [[1, 0], [0, 0]]), ops.convert_to_tensor(kernel)
     taps = [ops.split(ops.matmul(words, tap), 3, axis=-1) for tap in ops.unstack(kernel, axis=0)]
     return list(zip(*taps, strict=True))
 

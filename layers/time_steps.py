@@ -83,8 +83,8 @@ class _Packed:
         mask = tf.convert_to_tensor(mask)
         place = tf.cumsum(tf.cast(mask, tf.int32), axis=1) - 1  # which real word of its text each word is
         lengths = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
-        self.order = tf.argsort(lengths, direction="DESCENDING", stable=True)
-        self.inverse = tf.argsort(self.order)
+        self.order = tf.ensure_shape(tf.argsort(lengths, direction="DESCENDING", stable=True), lengths.shape)
+        self.inverse = tf.ensure_shape(tf.argsort(self.order), lengths.shape)
         self.num_texts, self.num_steps = tf.shape(mask)[0], mask.shape[1]
         self.counts = tf.reduce_sum(tf.cast(lengths > tf.range(tf.shape(mask)[1])[:, None], tf.int32), axis=1)
         first = tf.cumsum(self.counts, exclusive=True)
@@ -219,7 +219,10 @@ def _looped(step, state, inputs, reverse):
     _, state, outputs = tf.while_loop(
         lambda number, *_: number < time, body, (0, state, outputs), maximum_iterations=time
     )
-    return [array.stack()[:time] for array in outputs], state
+    static = inputs[0].shape[0]
+    return [
+        tf.ensure_shape(x.stack()[:time], [static, *like.shape]) for x, like in zip(outputs, example, strict=True)
+    ], state
 
 
 def _first_of(x):

@@ -23,7 +23,7 @@ import sys
 from functools import partial
 
 from recipes.knob_meanings import MEANINGS
-from recipes.self_attention import ABLATION, LEXICAL, attention_knobs, self_attention
+from recipes.self_attention import ABLATION, LEXICAL, LOSSES, attention_knobs, self_attention
 from zoo import samples
 from zoo.command_line import main
 from zoo.datasets import insurance_qa
@@ -97,7 +97,7 @@ def recipe(hp):
         word_dropout=hp.Float("word_dropout", 0.0, 0.5, step=0.1, default=0.3),  # 4.2
         projection=0,
         train_embeddings=True,  # 4.2
-        loss=hp.Choice("loss", ["pairwise", "pointwise"], default="pairwise"),  # 4.2
+        loss=hp.Choice("loss", LOSSES, default="pairwise"),  # 4.2; listwise is ours
         usual_loss="pairwise",
         # 3.3; the score of several hops is their sum
         margin=hp.Float("margin", 0.0, 1.0, step=0.05, default=0.2 if model.startswith("multihop") else 0.1),

@@ -39,6 +39,13 @@ _NEURAL = {
     "ctrn": (ctrn, {}),
 }
 LEXICAL = {"bm25": lexical.BM25, "random": lexical.Random}
+# Section 3.3, and a softmax over the list.
+_LOSSES = {
+    "pairwise": lambda margin: partial(losses.pairwise_hinge, margin),
+    "pointwise": lambda margin: lambda: losses.pointwise,
+    "listwise": lambda margin: losses.ListwiseOfCosines,
+}
+LOSSES = list(_LOSSES)
 ABLATION = ["global", "group", "group_offset", "ggsa", "iggsa", "local", "local_gate"]  # Tables 3 and 4
 
 
@@ -82,8 +89,8 @@ def self_attention(
         word_dropout: of GGSA and its ablations.
         projection: D, on vectors that a file gives and that are not trained.
         train_embeddings: whether word vectors that a file gives are trained; others always are.
-        loss: ``"pairwise"``, on cosines, or ``"pointwise"``, on a dense head; CTRN takes the second, attentive pooling
-            the first.
+        loss: ``"pairwise"`` or ``"listwise"``, on cosines, or ``"pointwise"``, on a dense head; CTRN takes the last,
+            attentive pooling none but the first two.
         margin: of the pairwise loss.
         negatives: `zoo.negatives.Negatives` of a right answer; the pointwise loss takes whole lists, if these are of
             the list itself.
@@ -96,18 +103,18 @@ def self_attention(
         return Recipe(model=model, scorer=LEXICAL[model](), **recipe)
     function, differences = _NEURAL[model]
     # CTRN has a dense head alone; the attentive pooling of the tables has a cosine alone.
-    pairwise = function is not ctrn and (loss == "pairwise" or function is attentive_pooling)
-    if not pairwise and differences.get("similarity") == "gesd":
+    cosine = function is not ctrn and (loss != "pointwise" or function is attentive_pooling)
+    if not cosine and differences.get("similarity") == "gesd":
         differences = differences | {"similarity": "mlp"}  # a similarity between 0 and 1 is no log-odds
-    by_loss = "_pairwise" if pairwise else "_pointwise"
-    own_loss = function in (ctrn, attentive_pooling) or loss == usual_loss
+    if function is ctrn or (function is attentive_pooling and loss == "pointwise"):
+        loss = usual_loss = "pairwise" if cosine else "pointwise"
 
     def build(encoded):
         trainable = train_embeddings or encoded.trainable_embeddings
         settings = {"trainable_embeddings": trainable, "projection": 0 if trainable else projection} | head
         if function is ctrn:
             return ctrn(encoded.embeddings, filters=encoder["filters"], **settings)
-        settings["similarity"] = "cosine" if pairwise else "mlp"
+        settings["similarity"] = "cosine" if cosine else "mlp"
         if function is ggsa:
             settings |= _attention(attention, differences) | {"word_dropout": word_dropout}
         else:
@@ -116,21 +123,21 @@ def self_attention(
         return function(encoded.embeddings, **settings)
 
     return Recipe(
-        model=model + ("" if own_loss else by_loss),
+        model=model + ("" if loss == usual_loss else f"_{loss}"),
         build=build,
         module=f"zoo.models.{function.__name__}",
-        loss=partial(losses.pairwise_hinge, margin) if pairwise else lambda: losses.pointwise,  # section 3.3
+        loss=_LOSSES[loss](margin),
         optimizer=partial(optimizers.RMSprop, learning_rate, rho=0.9, momentum=0.9),  # 4.2; the two 0.9 are ours
-        negatives=negatives if pairwise or negatives.source == "corpus" else None,
-        task="ranking" if pairwise else "binary",
-        fixed=(*fixed, *_without_effect(function, model, pairwise)),
+        negatives=negatives if cosine or negatives.source == "corpus" else None,
+        task="ranking" if cosine else "binary",
+        fixed=(*fixed, *_without_effect(function, model, cosine)),
         **recipe,
     )
 
 
-def _without_effect(function, model, pairwise):
+def _without_effect(function, model, cosine):
     """The knobs that a row does not have: no search has to look at them."""
-    dead = {"dense_layers", "dense_units", "dropout"} if pairwise else {"margin", "negatives"}
+    dead = {"dense_layers", "dense_units", "dropout"} if cosine else {"margin", "negatives"}
     if function is not ggsa:
         dead |= {"heads", "group_size", "inner_units", "num_blocks", "scale", "positions", "shared", "word_dropout"}
     if function is ggsa or function is ctrn or "cnn" in model:

@@ -50,6 +50,35 @@ def listwise(y_true, y_pred):
 
 
 @_register
+class ListwiseOfCosines(keras.losses.Loss):
+    """`listwise` of scores between -1 and 1: a softmax over them needs them spread first.
+
+    With the positives of a batch's other queries as negatives this is the loss of most bi-encoders, under names such
+    as in-batch softmax, InfoNCE and multiple negatives ranking.
+
+    Args:
+        scale: what scores are multiplied with, the inverse of a temperature; greater than 0.
+
+    Raises:
+        ValueError: for another scale, or when labels and scores are not both ``[B, L]``.
+
+    Reference: van den Oord et al. 2018, Eq. 4; Henderson et al. 2017, section 4.4; scales of 20 are usual.
+    """
+
+    def __init__(self, scale=20.0, name="listwise_of_cosines", reduction="sum_over_batch_size", dtype=None):
+        if not scale > 0:
+            raise ValueError(f"scale must be greater than 0. Received: scale={scale!r}")
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        self.scale = scale
+
+    def call(self, y_true, y_pred):
+        return listwise(y_true, self.scale * ops.cast(y_pred, "float32"))
+
+    def get_config(self):
+        return {**super().get_config(), "scale": self.scale}
+
+
+@_register
 def total(y_true, y_pred):
     """The sum of each row of a model's outputs, which are losses themselves; the labels are not looked at."""
     return ops.sum(y_pred, axis=-1)

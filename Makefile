@@ -4,7 +4,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: venv demo test lint clean
+.PHONY: venv demo test bench lint clean
 
 venv: .venv/installed
 
@@ -36,6 +36,13 @@ lint: venv
 
 test: venv lint
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+
+DATA ?= ../shared/data
+
+# Torch is a peer that is measured; any build of it will do.
+bench: venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m tests.benchmarks --data $(DATA) --json bench.json
 
 clean:
 	rm -rf .venv build demo *.egg-info

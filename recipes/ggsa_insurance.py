@@ -8,6 +8,7 @@ version 2 takes their place, see `zoo.datasets.insurance_qa`.
     python -m recipes.ggsa_insurance --data DIR --model iggsa_multihop
     python -m recipes.ggsa_insurance --data DIR --table                    Table 5, but for IARNN-GATE
     python -m recipes.ggsa_insurance --data DIR --ablation                 the rows of Tables 3 and 4
+    python -m recipes.ggsa_insurance --data DIR --negatives-from batch --loss listwise
     python -m recipes.ggsa_insurance --data DIR --tune 9 --heads 6         Figure 8: group size
     python -m recipes.ggsa_insurance --data DIR --tune 7 --group-size 10   Figure 8: heads
 
@@ -17,6 +18,9 @@ each question that it is in the pool of: 1.8 million pairs in the two tests, far
 
 Departures from the paper: the vocabulary holds the training words, not those of dev and test; negatives are drawn
 from the training answers; word vectors are trained on the training texts alone; ties count against the system.
+`--negatives-from batch`, not in the paper, sets each question against the right answers of all others of its batch, for
+rows that read both sides apart and pool; a softmax, `--loss listwise`, belongs with it, for the hardest of so many
+draws all cosines together under a margin.
 """
 
 import sys

@@ -57,7 +57,7 @@ MEANINGS = {
     "forget_bias": "bias of the forget gate at the start",
     "deviation": "standard deviation of the weights at the start",
     # Objective
-    "loss": "pairwise: right above wrong by a margin; pointwise: each pair on its own",
+    "loss": "pairwise: right above wrong by a margin; pointwise: each pair by itself; listwise: softmax over the list",
     "margin": "by how much a right candidate should score above a wrong one, under a pairwise loss",
     "penalty": "factor of each kernel's norm in the loss",
     "l2": "factor of the squared kernels in the loss",

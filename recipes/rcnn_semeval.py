@@ -13,9 +13,9 @@ Data: alt.qcri.org/semeval2016/task3. Vectors: any; several files are laid side 
 Departures from the AskUbuntu system: sizes are a third, for a fifteenth of its training pairs; a query's ten candidates
 stand in one list, which holds all of its negatives at once; questions are cut to 60 tokens; words that the vector files
 lack are random vectors and not left out, for with GloVe these are the forum's own; the epoch is chosen by MAP, the
-task's own metric. Pre-training reads the forum's questions, but none of dev and test. With `--search-rank`
-the figures have the search engine's order in them; the model is served without it. For the others see
-`recipes.rcnn_askubuntu`.
+task's own metric. Pre-training reads the forum's questions, but none of dev and test; its epochs are told by the titles
+of dev alone. With `--search-rank` the figures have the search engine's order in them; the model is served without it.
+For the others see `recipes.rcnn_askubuntu`.
 """
 
 import sys

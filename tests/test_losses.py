@@ -171,6 +171,16 @@ def test_equal_scores_have_a_finite_gradient(name):
     assert np.isfinite(gradient).all()
 
 
+def test_listwise_of_cosines_spreads_them_first():
+    loss = losses.ListwiseOfCosines(4.0)
+    np.testing.assert_allclose(loss.call(LABELS, SCORES), losses.listwise(LABELS, 4 * SCORES), rtol=1e-6)
+    assert type(loss).from_config(loss.get_config()).scale == 4.0
+    half = tf.cast([[6e4, -6e4, 0.0]], "float16")
+    assert np.isfinite(losses.ListwiseOfCosines().call(np.array([[1, 0, 0]]), half)).all()
+    with pytest.raises(ValueError, match="Received: scale=0"):
+        losses.ListwiseOfCosines(0)
+
+
 def test_hinge_is_zero_once_the_margin_is_won_and_ignores_easy_negatives():
     labels = np.array([[1, 0, 0]], "float32")
     assert float(losses.pairwise_hinge(1.0)(labels, np.array([[2.0, 1.0, -9.0]], "float32"))) == 0

@@ -72,7 +72,8 @@ class ListwiseOfCosines(keras.losses.Loss):
         self.scale = scale
 
     def call(self, y_true, y_pred):
-        return listwise(y_true, self.scale * ops.cast(y_pred, "float32"))
+        _, _, scores = _parts(y_true, y_pred)
+        return listwise(y_true, self.scale * scores)
 
     def get_config(self):
         return {**super().get_config(), "scale": self.scale}

@@ -7,7 +7,8 @@ and the last of a network's units.
 import keras
 from keras import ops
 
-from layers.masking import masked_softmax, masked_sum
+from layers.masking import masked_softmax
+from layers.time_steps import time_steps
 
 
 @keras.saving.register_keras_serializable(package="pairzoo")
@@ -149,48 +150,63 @@ class DecomposableAttention(keras.layers.Layer):
 
         batch, num, time = ops.shape(candidate)[:3]
         candidate = ops.reshape(candidate, (batch * num, time, *ops.shape(candidate)[3:]))
-        mask_q, mask_c = query_mask, ops.reshape(candidate_mask, (batch * num, time))
+        mask_c = ops.reshape(candidate_mask, (batch * num, time))
+        # Networks run over real tokens alone; only where two texts meet do these stand in rows beside padding.
+        steps_q, steps_c = time_steps(query_mask), time_steps(mask_c)
+        steps_of_pairs = time_steps(ops.repeat(query_mask, num, axis=0))
+        query = self._phrases(query, query_mask, steps_q, words, training)
+        candidate = self._phrases(candidate, mask_c, steps_c, words, training)
 
-        def in_lists(x):  # [B * L, Ta, h] -> [B, L, Ta, h]
-            return ops.reshape(x, (batch, num, time, x.shape[-1]))
+        def of_query(x):  # [Nq, h] -> [B, Tq, h]
+            return steps_q.texts(x)
 
-        query, candidate = (
-            self._phrases(query, mask_q, words, training),
-            self._phrases(candidate, mask_c, words, training),
-        )
+        def of_candidate(x):  # [Nc, h] -> [B, L, Ta, h]
+            return ops.reshape(steps_c.texts(x), (batch, num, time, x.shape[-1]))
+
+        def summed(steps, x):  # [B, L, T, h] -> [B, L, u]
+            x = steps.of(ops.reshape(x, (batch * num, -1, x.shape[-1])))
+            x = steps.texts(self._run(self.compare, x, training))
+            return ops.reshape(ops.cast(ops.sum(_widened(x), axis=1), x.dtype), (batch, num, self.units[-1]))
+
         (kernel, *_), *_ = self.attend
-        f_q = self._run(self.attend, query(kernel), training)  # [B, Tq, u]
-        f_c = in_lists(self._run(self.attend, candidate(kernel), training))  # [B, L, Ta, u]
+        f_q = of_query(self._run(self.attend, query(kernel), training))
+        f_c = of_candidate(self._run(self.attend, candidate(kernel), training))
         e = ops.einsum("bih,bljh->blij", f_q, f_c)
         beta = masked_softmax(e, candidate_mask[:, :, None, :], axis=-1)  # [B, L, Tq, Ta]
         alpha = masked_softmax(e, query_mask[:, None, :, None], axis=-2)
 
         (kernel, *_), *_ = self.compare
         own, other = ops.split(kernel, 2, axis=0)
-        g_q = ops.expand_dims(query(own), 1) + ops.matmul(beta, in_lists(candidate(other)))
-        g_c = in_lists(candidate(own)) + ops.einsum("blij,bih->bljh", alpha, query(other))
-        v1 = masked_sum(self._run(self.compare, g_q, training), ops.expand_dims(query_mask, 1), axis=-2)
-        v2 = masked_sum(self._run(self.compare, g_c, training), candidate_mask, axis=-2)
-        return v1, v2, ops.where(query_mask[:, None, :, None], beta, ops.zeros_like(beta))
+        g_q = ops.expand_dims(of_query(query(own)), 1) + ops.matmul(beta, of_candidate(candidate(other)))
+        g_c = of_candidate(candidate(own)) + ops.einsum("blij,bih->bljh", alpha, of_query(query(other)))
+        beta = ops.where(query_mask[:, None, :, None], beta, ops.zeros_like(beta))
+        return summed(steps_of_pairs, g_q), summed(steps_c, g_c), beta
 
-    def _phrases(self, x, mask, words, training):
-        """A function that applies a kernel `[p, h]` to the phrases of texts: `[n, T, h]`."""
+    def _phrases(self, x, mask, steps, words, training):
+        """A function that applies a kernel `[p, h]` to the phrases of texts: `[N, h]`, of their real `steps`."""
         if words is None:
             words = ops.reshape(x, (-1, x.shape[-1]))
             x = ops.reshape(ops.arange(ops.shape(words)[0], dtype="int32"), ops.shape(mask))
         words = ops.pad(ops.cast(words, self.compute_dtype), [[1, 0], [0, 0]])  # row 0, zero, stands at padding
         places = ops.where(mask, ops.cast(x, "int32") + 1, 0)
 
-        def windows(kernel):
-            return _windows(words, places, kernel, self.context)
+        def windows(kernel, context=self.context):
+            """The windows around each place under `kernel` `[(2 c + 1) m, h]`: each word is multiplied once."""
+            around = ops.pad(places, [[0, 0], [context, context]])
+            taps = ops.split(kernel, 2 * context + 1, axis=0) if context else [kernel]
+            seen = [steps.of(around[:, i : i + ops.shape(places)[1]]) for i in range(len(taps))]
+            return sum(ops.take(ops.matmul(words, tap), place, axis=0) for tap, place in zip(taps, seen, strict=True))
 
         if not self.self_attention:
             return windows
 
         def values(kernel):
-            return _windows(words, places, kernel, 0) if self.values == "token" else windows(kernel)
+            return windows(kernel, 0 if self.values == "token" else self.context)
 
-        s, s_ = (self._run(network, windows(network[0][0]), training) for network in (self.self_query, self.self_key))
+        s, s_ = (
+            steps.texts(self._run(network, windows(network[0][0]), training))
+            for network in (self.self_query, self.self_key)
+        )
         step = ops.arange(ops.shape(places)[1], dtype="int32")
         limit = self.max_distance + 1
         distance = ops.clip(ops.expand_dims(step, 1) - ops.expand_dims(step, 0), -limit, limit) + limit
@@ -199,7 +215,7 @@ class DecomposableAttention(keras.layers.Layer):
 
         def self_aligned(kernel):
             own, mixed = ops.split(kernel, 2, axis=0)
-            return values(own) + ops.matmul(weights, values(mixed))
+            return values(own) + steps.of(ops.matmul(weights, steps.texts(values(mixed))))
 
         return self_aligned
 
@@ -233,9 +249,6 @@ class DecomposableAttention(keras.layers.Layer):
         }
 
 
-def _windows(words, places, kernel, context):
-    """The windows around each place under `kernel` `[(2 c + 1) m, h]`: each word is multiplied once."""
-    time = ops.shape(places)[1]
-    places = ops.pad(places, [[0, 0], [context, context]])
-    taps = ops.split(kernel, 2 * context + 1, axis=0) if context else [kernel]
-    return sum(ops.take(ops.matmul(words, tap), places[:, i : i + time], axis=0) for i, tap in enumerate(taps))
+def _widened(x):
+    """In half precision a sum over many tokens would lose the small ones."""
+    return x if keras.backend.standardize_dtype(x.dtype) == "float64" else ops.cast(x, "float32")

@@ -178,3 +178,33 @@ def test_adagrad_reads_and_writes_the_rows_of_a_batch_alone():
     total = dense_gradient(0).astype("float64")
     expected = before - 0.1 * total / np.sqrt(0.1 + total**2 + 1e-7)
     np.testing.assert_allclose(after[:4], expected[:4], rtol=1e-6)
+
+
+def test_lazy_adam_is_adam_where_every_row_has_a_gradient_and_leaves_the_others():
+    random = np.random.default_rng(0)
+    tables = {name: keras.Variable(START) for name in ("Adam", "LazyAdam")}
+    made = {name: getattr(optimizers, name)(0.1, clipnorm=0.5) for name in tables}
+    for step in range(6):
+        ids = random.integers(0, 4, 20) if step > 2 else np.concatenate([np.arange(ROWS), random.integers(0, ROWS, 9)])
+        before = tables["LazyAdam"].numpy()
+        for name, table in tables.items():
+            values = tf.constant(np.random.default_rng(step).normal(size=(len(ids), SIZE)), "float32")
+            gradient = tf.IndexedSlices(values, tf.constant(ids), tf.constant(START.shape, "int64"))
+            made[name].apply([gradient], [table])
+        if step <= 2:
+            np.testing.assert_allclose(tables["LazyAdam"], tables["Adam"], atol=1e-6)
+        else:
+            np.testing.assert_array_equal(tables["LazyAdam"][4:], before[4:])
+            assert np.abs(tables["Adam"][4:] - before[4:]).max() > 1e-3  # which goes on by its moments
+
+
+def test_lazy_adam_is_adam_for_what_is_no_embedding():
+    lazy, usual = keras.Variable(BIAS), keras.Variable(BIAS)
+    for variable, optimizer in ((lazy, optimizers.LazyAdam(0.1)), (usual, keras.optimizers.Adam(0.1))):
+        for step in range(STEPS):
+            optimizer.apply([tf.constant(BIAS * step)], [variable])
+    np.testing.assert_allclose(lazy, usual, atol=1e-6)
+    with pytest.raises(ValueError, match="Received: amsgrad=True"):
+        optimizers.LazyAdam(amsgrad=True)
+    config = optimizers.LazyAdam(0.2, beta_1=0.8).get_config()
+    assert optimizers.LazyAdam.from_config(config).get_config() == config

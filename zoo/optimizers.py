@@ -40,6 +40,47 @@ class Adam(_SummedRows, keras.optimizers.Adam):
 
 
 @_register
+class LazyAdam(Adam):
+    """Adam that leaves the rows of an embedding alone for which a batch has no gradient: another rule than Adam's.
+
+    Adam moves every row at every step, by what its moments still hold, and so reads and writes the whole table. Here a
+    row's moments change with its gradients alone; where a batch has all rows the two are the same. A step costs no
+    more for a table of a million rows. Everything that is not an embedding is as under Adam.
+
+    Raises:
+        ValueError: with ``amsgrad``, of which there is no such form.
+    """
+
+    def __init__(self, *args, amsgrad=False, name="lazy_adam", **kwargs):
+        if amsgrad:
+            raise ValueError(f"LazyAdam has no AMSGrad. Received: amsgrad={amsgrad!r}")
+        super().__init__(*args, name=name, **kwargs)
+
+    def update_step(self, gradient, variable, learning_rate):
+        gradient = _sum_rows(gradient, self._dense)
+        if not hasattr(gradient, "indices"):
+            super().update_step(gradient, variable, learning_rate)
+            return
+        import tensorflow as tf
+
+        step, rate = (tf.cast(x, variable.dtype) for x in (self.iterations + 1, learning_rate))
+        rate *= tf.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
+        values, place = tf.cast(gradient.values, variable.dtype), self._get_variable_index(variable)
+
+        def moved(moment, towards, share):
+            """The rows of a moment after a step of it."""
+            before = tf.gather(moment.value, gradient.indices)
+            change = (1 - share) * (towards - before)
+            self.assign_add(moment, tf.IndexedSlices(change, gradient.indices))
+            return before + change
+
+        momentum = moved(self._momentums[place], values, self.beta_1)
+        velocity = moved(self._velocities[place], tf.square(values), self.beta_2)
+        change = rate * momentum / (tf.sqrt(velocity) + self.epsilon)
+        self.assign_sub(variable, tf.IndexedSlices(change, gradient.indices))
+
+
+@_register
 class AdamW(_SummedRows, keras.optimizers.AdamW):
     """AdamW with exact embedding gradients; the decay is multiplied by the learning rate, 0.001 by default.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.benchmarks import measure
 
-FAMILIES = ("recurrent", "serving")
+FAMILIES = ("recurrent", "self_attention", "serving")
 
 
 def main():

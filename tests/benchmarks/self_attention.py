@@ -1,14 +1,8 @@
-"""Seconds of a training step of group, global and local self-attention at several lengths.
+"""Group, global and local self-attention at several lengths, and Keras' and torch's attention of all to all.
 
-    python -m tests.benchmarks.self_attention [--lengths 50 200 800 3200] [--tokens 6400]
-
-The batch holds the same number of tokens at each length, so what is linear in length stays level. ``im2col`` is local
-attention as the paper describes it: every word's window is copied out. Figures are seconds of CPU time, which other
-processes on the machine do not add to, of one step with all gradients; the least of several.
+25,600 words at each length, 300 numbers each, six heads, groups of ten in two offsets, so that what is linear in length
+stays level. ``im2col`` is local attention as the paper describes it: every word's window is copied out.
 """
-
-import argparse
-import time
 
 import keras
 import numpy as np
@@ -17,6 +11,10 @@ from keras import ops
 
 from layers.group_self_attention import GroupSelfAttention
 from layers.masking import masked_softmax
+from tests.benchmarks.measure import Contestant
+
+LENGTHS, TOKENS, SIZE, HEADS = (50, 200, 800, 3200), 25_600, 300, 6
+BASES = ["Keras global", "local, im2col"]
 
 
 class Im2ColAttention(GroupSelfAttention):
@@ -40,53 +38,69 @@ class Im2ColAttention(GroupSelfAttention):
 
 
 FORMS = {
-    "group": lambda: GroupSelfAttention(6, 10, (0, 0, 0, 5, 5, 5)),
-    "local": lambda: GroupSelfAttention(6, 10, window=True),
-    "im2col": lambda: Im2ColAttention(6, 10, window=True),
-    "global": lambda: GroupSelfAttention(6, None),
+    "Keras global": lambda: keras.layers.MultiHeadAttention(HEADS, SIZE // HEADS, use_bias=False),
+    "group": lambda: GroupSelfAttention(HEADS, 10, (0, 0, 0, 5, 5, 5)),
+    "local": lambda: GroupSelfAttention(HEADS, 10, window=True),
+    "local, im2col": lambda: Im2ColAttention(HEADS, 10, window=True),
+    "global": lambda: GroupSelfAttention(HEADS, None),
 }
 
 
-def step_of(form, batch, length, size):
-    """A function that runs one forward and backward pass."""
-    keras.utils.set_random_seed(1)
-    layer = FORMS[form]()
-    x = tf.constant(np.random.default_rng(0).normal(size=(batch, length, size)).astype("float32"))
-    mask = tf.ones((batch, length), tf.bool)
-    layer(x[:1, :50], mask=mask[:1, :50])
+def families(data):
+    """Title to contestants and the names of the bases."""
+    return {
+        f"self-attention, L {length}, {'training' if training else 'inference'}": (
+            [
+                Contestant(name, torch_layer if name == "torch global" else layer, settings)
+                for name in (*FORMS, "torch global")
+                for settings in [{"name": name, "length": length, "training": training}]
+            ],
+            BASES,
+        )
+        for length in LENGTHS
+        for training in (True, False)
+    }
+
+
+def _inputs(length):
+    return np.random.default_rng(0).normal(size=(TOKENS // length, length, SIZE)).astype("float32")
+
+
+def layer(name, length, training):
+    """Forward, and with ``training`` all gradients, those of the inputs too."""
+    attention, x = FORMS[name](), tf.constant(_inputs(length))
+    mask = tf.ones(x.shape[:2], tf.bool)
+
+    def attend():
+        return attention(x, x, query_mask=mask) if "Keras" in name else attention(x, mask=mask)
 
     @tf.function
     def step():
+        if not training:
+            return tf.reduce_sum(attend())
         with tf.GradientTape() as tape:
             tape.watch(x)
-            loss = tf.reduce_sum(layer(x, mask=mask))
-        return tape.gradient(loss, [x, *(weight.value for weight in layer.trainable_weights)])
+            loss = tf.reduce_sum(tf.square(attend()))
+        gradients = tape.gradient(loss, [x, *(weight.value for weight in attention.trainable_weights)])
+        return sum(tf.reduce_sum(gradient) for gradient in gradients)
 
-    return step
-
-
-def main(arguments=None):
-    """Prints one row per form."""
-    parser = argparse.ArgumentParser("python -m tests.benchmarks.self_attention", description=__doc__)
-    parser.add_argument("--lengths", type=int, nargs="+", default=[50, 200, 800, 3200])
-    parser.add_argument("--tokens", type=int, default=6400)
-    parser.add_argument("--size", type=int, default=300)
-    parser.add_argument("--repeat", type=int, default=5)
-    flags = parser.parse_args(arguments)
-    print("form      " + "".join(f"{f'L={length}':>10}" for length in flags.lengths))
-    for form in FORMS:
-        row = []
-        for length in flags.lengths:
-            step = step_of(form, max(1, flags.tokens // length), length, flags.size)
-            step()
-            seconds = []
-            for _ in range(flags.repeat):
-                before = time.process_time()
-                step()
-                seconds.append(time.process_time() - before)
-            row.append(min(seconds))
-        print(f"{form:10}" + "".join(f"{second:10.3f}" for second in row), flush=True)
+    attend()  # variables are made outside of the trace
+    return lambda: step().numpy()
 
 
-if __name__ == "__main__":
-    main()
+def torch_layer(name, length, training):
+    """Torch's attention of all to all."""
+    import torch
+
+    attention = torch.nn.MultiheadAttention(SIZE, HEADS, bias=False, batch_first=True)
+    x = torch.from_numpy(_inputs(length)).requires_grad_(training)
+
+    def train():
+        attention.zero_grad()
+        attention(x, x, x, need_weights=False)[0].square().sum().backward()
+
+    def infer():
+        with torch.inference_mode():
+            return attention(x, x, x, need_weights=False)[0]
+
+    return train if training else infer

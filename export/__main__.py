@@ -32,17 +32,20 @@ def main(arguments: list[str] | None = None) -> int:
         nargs="?",
         const="float32",
         choices=folding.DTYPES,
-        help="keep each word's products in tables (of float32): faster, for the room of the tables",
+        help="after RUN DEST; keep each word's products in tables (of float32): faster, for their room",
     )
     parser.add_argument(
         "--fold-limit",
         type=positive,
-        default=folding.MEGABYTES,
         metavar="MB",
         help=f"how large the tables may be ({folding.MEGABYTES})",
     )
     options = parser.parse_args(arguments)
-    fold_in = {"dtype": options.fold, "megabytes": options.fold_limit} if options.fold else None
+    if options.fold_limit and not options.fold:
+        parser.error(f"--fold-limit needs --fold. Received: --fold-limit {options.fold_limit}")
+    fold_in = None
+    if options.fold:
+        fold_in = {"dtype": options.fold, "megabytes": options.fold_limit or folding.MEGABYTES}
     try:
         run = runs.load(options.run.resolve())  # `latest` may soon be another
         run.model, run.text_encoder  # noqa: B018 read now, so that a broken run is told from a failing export

@@ -137,8 +137,10 @@ class Client:
 
 
 def _columns(side, texts):
-    if isinstance(texts[0], str):
+    if all(isinstance(text, str) for text in texts):
         return {side: texts}
+    if not all(isinstance(text, Mapping) and text.keys() == texts[0].keys() for text in texts):
+        raise ValueError(f"The texts of a request must have the same fields. Received: {side}={texts!r}")
     return {f"{side}_{field}": [text[field] for text in texts] for field in texts[0]}
 
 

@@ -36,11 +36,13 @@ HOSTILE: tuple[tuple[str | bytes, str | bytes], ...] = (
 
 
 def own_pairs(run, count: int = 8) -> list[tuple[Text, Text]]:
-    """The first pairs of the run's ``predictions.tsv``, none if there is no such file."""
+    """The first pairs of the run's ``predictions.tsv``, none if there is no such file or it lacks a field."""
     if not (run.folder / "predictions.tsv").is_file():
         return []
     names = [[input_name(side, field, run.fields) for field in run.fields] for side in ("query", "candidate")]
-    rows = islice(read_predictions(run.folder), count)
+    rows = list(islice(read_predictions(run.folder), count))
+    if rows and not set(names[0] + names[1]) <= rows[0].keys():  # a run of before fields had columns of their own
+        return []
     return [tuple(tuple(row[name] for name in names[side]) for side in (0, 1)) for row in rows]
 
 

@@ -15,7 +15,7 @@ from layers.quasi_recurrent import (
     gate_weights,
     word_products,
 )
-from layers.time_steps import time_steps
+from layers.time_steps import for_each, time_steps
 
 
 @keras.saving.register_keras_serializable(package="pairzoo")
@@ -142,9 +142,9 @@ class CrossTemporalCell(keras.layers.Layer):
 
         # A query is read once, and its gates are taken from there for each of its candidates.
         steps, gates = read(query, query_mask)
-        mask_q = ops.repeat(query_mask, num, axis=0)
+        mask_q = for_each(query_mask, num)
         steps_q = time_steps(mask_q)
-        gates_q = _taken(gates, steps_q.of(ops.repeat(steps.rows(), num, axis=0)))
+        gates_q = _taken(gates, steps_q.of(for_each(steps.rows(), num)))
         steps_a, gates_a = read(candidate, mask_a)
 
         len_q, len_a = _length(mask_q), _length(mask_a)  # [B * L, 1]

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from layers.masking import masked_softmax
-from layers.time_steps import time_steps
+from layers.time_steps import for_each, time_steps
 
 
 @keras.saving.register_keras_serializable(package="pairzoo")
@@ -153,7 +153,7 @@ class DecomposableAttention(keras.layers.Layer):
         mask_c = ops.reshape(candidate_mask, (batch * num, time))
         # Networks run over real tokens alone; only where two texts meet do these stand in rows beside padding.
         steps_q, steps_c = time_steps(query_mask), time_steps(mask_c)
-        steps_of_pairs = time_steps(ops.repeat(query_mask, num, axis=0))
+        steps_of_pairs = time_steps(for_each(query_mask, num))
         query = self._phrases(query, query_mask, steps_q, words, training)
         candidate = self._phrases(candidate, mask_c, steps_c, words, training)
 
@@ -164,7 +164,7 @@ class DecomposableAttention(keras.layers.Layer):
             return ops.reshape(steps_c.texts(x), (batch, num, time, x.shape[-1]))
 
         def summed(steps, x):  # [B, L, T, h] -> [B, L, u]
-            x = steps.of(ops.reshape(x, (batch * num, -1, x.shape[-1])))
+            x = steps.of(ops.reshape(x, (batch * num, ops.shape(x)[2], x.shape[-1])))
             x = steps.texts(self._run(self.compare, x, training))
             return ops.reshape(ops.cast(ops.sum(_widened(x), axis=1), x.dtype), (batch, num, self.units[-1]))
 

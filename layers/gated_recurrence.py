@@ -52,10 +52,10 @@ def gated_recurrence(steps, inputs, recurrent_kernel, gate_bias, bias, initial, 
             upstream = args if upstream is None else upstream
             if isinstance(upstream[0], list | tuple):
                 (upstream,) = upstream
-            dh, _, *d_final = upstream
+            dh, dl, *d_final = upstream
             c, h_before, (bounded, *open_) = states[:order], states[order], states[order + 1 :] or [h]
             backward = _backward_step(order, kernel, multiplicative)
-            kept = [*filters, *c, decay, bounded, dh, *open_]
+            kept = [*filters, *c, decay, bounded, dh, dl, *open_]
             (*d_parts, d_sum), d_initial = steps.loop(backward, list(d_final), kept, reverse=True)
             d_gates = d_parts[:: order + 1]
             d_gates = d_gates[0] if len(d_gates) == 1 else ops.concatenate(d_gates, axis=-1)
@@ -88,7 +88,7 @@ def _taken(i, c, x, after, multiplicative):
 def _backward_step(order, kernel, multiplicative):
     def step(state, at_t):
         (*dc, dh), x, c = state, at_t[:order], at_t[order : 2 * order]
-        decay, bounded, dh_t, *open_ = at_t[2 * order :]
+        decay, bounded, dh_t, dl_t, *open_ = at_t[2 * order :]
         dh = dh + dh_t
         d_output = [dh * bounded * gate * (1 - gate) for gate in open_]
         for gate in open_:
@@ -109,7 +109,7 @@ def _backward_step(order, kernel, multiplicative):
         d_decay = sum(d_decay[1:], d_decay[0])
         if decay.shape[-1] == 1:
             d_decay = ops.sum(d_decay, axis=-1, keepdims=True)
-        d_gates = [d_decay * decay * (1 - decay), *d_output]
+        d_gates = [(d_decay + dl_t) * decay * (1 - decay), *d_output]
         d_preactivation = ops.concatenate(d_gates, axis=-1) if d_output else d_gates[0]
         dh = ops.matmul(d_preactivation, ops.transpose(kernel))
         return [*d_before, dh], [d_gates[0], *dx, *d_output, d_sum]

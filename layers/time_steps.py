@@ -36,6 +36,12 @@ def time_steps(mask):
     return _Packed(mask) if keras.backend.backend() == "tensorflow" and not _is_compiled() else _Columns(mask)
 
 
+def for_each(x, num):
+    """`[B, T]` for each of a list of `num`: `[B * num, T]`; B and `num` may be 0."""
+    batch, time = ops.shape(x)
+    return ops.reshape(ops.broadcast_to(ops.expand_dims(x, 1), (batch, num, time)), (batch * num, time))
+
+
 def _is_compiled():
     """Whether XLA will compile what is being traced."""
     import tensorflow as tf
@@ -106,7 +112,8 @@ class _Packed:
         @tf.custom_gradient
         def texts(x):
             whole = tf.gather(tf.pad(x, [[0, 1], *[[0, 0]] * (len(x.shape) - 1)]), self._rows)
-            return whole, self.of  # each row has one place: a gather in either direction
+            # Each row has one place: a gather in either direction.
+            return whole, lambda upstream: self.of(tf.ensure_shape(upstream, whole.shape))
 
         return texts(x)
 

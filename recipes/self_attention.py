@@ -128,7 +128,7 @@ def self_attention(
         module=f"zoo.models.{function.__name__}",
         loss=_LOSSES[loss](margin),
         optimizer=partial(optimizers.RMSprop, learning_rate, rho=0.9, momentum=0.9),  # 4.2; the two 0.9 are ours
-        negatives=negatives if cosine or negatives.source == "corpus" else None,
+        negatives=negatives if cosine or negatives.source != "list" else None,
         task="ranking" if cosine else "binary",
         fixed=(*fixed, *_without_effect(function, model, cosine)),
         **recipe,

@@ -227,6 +227,12 @@ def test_no_text_is_twice_in_a_list():
         assert len(set(texts)) == 5 and labels.tolist() == [[1, 0, 0, 0, 0]]
 
 
+def test_negatives_of_the_batch_need_two_queries():
+    split = encode_split([Group("1", ("a",), (("a a",), ("b",)), (1.0, 1.0))], TextEncoder(["a", "b"]), ("text",), 8, 8)
+    with pytest.raises(ValueError, match="Received: 2 relevant pairs of 2, source='batch'"):
+        Batches(split, 2, negatives=Negatives(1, "batch"), shuffle_seed=1)
+
+
 @pytest.mark.parametrize("source", ["list", "corpus"])
 @pytest.mark.parametrize("labels, relevant", [((1.0, 1.0), 2), ((0.0, 0.0), 0)])
 def test_without_a_negative_or_a_relevant_pair_nothing_can_be_drawn(source, labels, relevant):

@@ -69,6 +69,11 @@ def test_version_1_with_the_answers_of_version_2(tmp_path):
     assert dataset.notes[1] == "Questions whose right answers are all empty: 1 of test1, 0 of test2."
 
 
+def test_lemmas_leave_numbers_and_compounds_whole():
+    text = "Covers 401k plans, $500,000 or long-term care in 2014."
+    assert insurance_qa._lemmatised(text) == "cover 401k plan , $500,000 or long-term care in 2014 ."
+
+
 def test_version_2(tmp_path):
     dataset = insurance_qa.load(save(tmp_path, V2), version=2)
     assert list(dataset.splits) == ["train", "dev", "test"]

@@ -63,6 +63,12 @@ def test_a_recurrence_without_products_of_words_is_refused(tmp_path, capsys):
     assert "Received: model='lstm'" in capsys.readouterr().err and not (tmp_path / "served").exists()
 
 
+def test_a_limit_is_one_of_tables(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main([str(tmp_path), str(tmp_path / "served"), "--fold-limit", "9"])
+    assert "Received: --fold-limit 9" in capsys.readouterr().err
+
+
 def test_tables_have_a_limit(tmp_path, monkeypatch):
     run = run_of("qrnn", tmp_path / "run")
     with pytest.raises(ValueError, match=f"Received: megabytes=0, vocabulary={VOCABULARY}, dtype='float32'"):

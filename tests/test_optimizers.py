@@ -205,6 +205,9 @@ def test_lazy_adam_is_adam_for_what_is_no_embedding():
             optimizer.apply([tf.constant(BIAS * step)], [variable])
     np.testing.assert_allclose(lazy, usual, atol=1e-6)
     with pytest.raises(ValueError, match="Received: amsgrad=True"):
-        optimizers.LazyAdam(amsgrad=True)
+        optimizers.LazyAdam(0.1, 0.9, 0.999, 1e-7, True)
+    for setting in ({"weight_decay": 0.1}, {"gradient_accumulation_steps": 2}):
+        with pytest.raises(ValueError, match=f"Received: {next(iter(setting))}="):
+            optimizers.LazyAdam(**setting)
     config = optimizers.LazyAdam(0.2, beta_1=0.8).get_config()
     assert optimizers.LazyAdam.from_config(config).get_config() == config

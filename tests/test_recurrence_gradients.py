@@ -118,7 +118,11 @@ def test_gated_conv(order, gate, filter_mode, output_gate, form):
     layer = randomized(GatedConv(3, order, **settings, dtype="float64"), (None, None, 4))
     mask = holes(5, random, 3)
     arrays = [random.normal(size=(3, 5, 4)), random.normal(size=(3, order + 1, 3))]
-    assert_derivatives(layer, lambda x, state: layer(x, mask=mask, initial_state=state), arrays, form, random)
+
+    def states_and_gates(x, state):
+        return layer(x, mask=mask, initial_state=state), layer.decay(x, mask=mask, initial_state=state)
+
+    assert_derivatives(layer, states_and_gates, arrays, form, random)
 
 
 def test_gated_conv_over_many_steps(form):

@@ -415,6 +415,12 @@ def test_client_sends_fields_as_inputs_of_their_own(monkeypatch):
     }
 
 
+@pytest.mark.parametrize("candidates", [[{"title": "a"}, "b"], [{"title": "a"}, {"body": "b"}], ["a", {"title": "b"}]])
+def test_client_refuses_texts_of_unlike_fields(candidates):
+    with pytest.raises(ValueError, match="Received: candidate="):
+        Client(name="m").rank({"title": "a"}, candidates)
+
+
 def test_client_command_parts_fields_at_tabs(monkeypatch, capsys):
     sent = {}
 

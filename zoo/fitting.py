@@ -74,8 +74,12 @@ class Fit:
         """A split in the recipe's batches; ``changes`` are other arguments of `Batches`."""
         recipe, strategy = self.recipe, self.options.strategy
         # A batch of `batch_size` pairs, in whichever lists they come.
-        list_size = 1 + recipe.negatives.count if recipe.negatives else recipe.list_size
+        list_size = recipe.list_size
+        if recipe.negatives:  # those of the batch are as many texts as one drawn for each
+            list_size = 1 + (1 if recipe.negatives.source == "batch" else recipe.negatives.count)
         lists = max(1, recipe.batch_size // list_size)
+        if recipe.negatives and recipe.negatives.source == "batch" and lists < 2:
+            raise ValueError(f"Negatives of the batch need a batch of 4 or more. Received: {recipe.batch_size}")
         if strategy:
             lists = -(-lists // strategy.num_replicas_in_sync) * strategy.num_replicas_in_sync
         settings = {
@@ -136,7 +140,7 @@ class Fit:
         with self.scope():
             # A view of the model, so that its scoring, of batches of any length, is not compiled as well.
             if getattr(batches, "within_batch", False):
-                fitted = self._within_batch(model)
+                fitted = self._within_batch(model, output)
             else:
                 fitted = keras.Model(model.input, model.output[output] if output else model.output)
             # XLA compiles anew for each length of a batch; without a step between lengths that would be too many.
@@ -188,13 +192,14 @@ class Fit:
         found["seconds_per_epoch"] = round(float(np.mean(progress.seconds)), 2)
         return rows, found
 
-    def _within_batch(self, model):
+    def _within_batch(self, model, output):
         if self.options.strategy:
             raise ValueError(
                 "Negatives of the batch need the batch in one place: leave the strategy out. "
                 f"Received: strategy={type(self.options.strategy).__name__}"
             )
-        return apart.within_batch(model)
+        view = apart.within_batch(model)
+        return keras.Model(view.input, view.output[output]) if output else view
 
 
 def copy_weights(source: keras.Model, target: keras.Model, whole: bool = False) -> str:

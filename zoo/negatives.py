@@ -75,12 +75,17 @@ def draw(split: EncodedSplit, negatives: Negatives, relevance: Relevance, random
     Those of the batch are not drawn: candidates and labels are then ``[n, 1]``.
 
     Raises:
-        ValueError: if no relevant pair has a negative.
+        ValueError: if no relevant pair has a negative; for those of the batch, if there are not two queries.
     """
     positive = relevance.positive
     group = split.group_of_pair[positive]
     query_key = relevance.query_key[split.query_of_group]  # of a group
     if negatives.source == "batch":
+        if len(np.unique(query_key[group])) < 2:
+            raise ValueError(
+                "Negatives of the batch need relevant pairs of two queries. "
+                f"Received: {len(positive)} relevant pairs of {len(split.labels)}, source='batch'"
+            )
         return split.query_of_group[group], split.candidate_of_pair[positive][:, None], np.ones((len(group), 1))
     if negatives.source == "list":
         others = ~relevance(query_key[split.group_of_pair], split.candidate_of_pair)

@@ -45,16 +45,18 @@ class LazyAdam(Adam):
 
     Adam moves every row at every step, by what its moments still hold, and so reads and writes the whole table. Here a
     row's moments change with its gradients alone; where a batch has all rows the two are the same. A step costs no
-    more for a table of a million rows. Everything that is not an embedding is as under Adam.
+    more for a table of a million rows. Everything that is not an embedding is as under Adam, and under JAX, whose
+    gradients of embeddings are dense, all is.
 
     Raises:
-        ValueError: with ``amsgrad``, of which there is no such form.
+        ValueError: with what moves every row: ``amsgrad``, ``weight_decay``, ``gradient_accumulation_steps``.
     """
 
-    def __init__(self, *args, amsgrad=False, name="lazy_adam", **kwargs):
-        if amsgrad:
-            raise ValueError(f"LazyAdam has no AMSGrad. Received: amsgrad={amsgrad!r}")
+    def __init__(self, *args, name="lazy_adam", **kwargs):
         super().__init__(*args, name=name, **kwargs)
+        for setting in ("amsgrad", "weight_decay", "gradient_accumulation_steps"):
+            if getattr(self, setting):
+                raise ValueError(f"LazyAdam moves rows alone. Received: {setting}={getattr(self, setting)!r}")
 
     def update_step(self, gradient, variable, learning_rate):
         gradient = _sum_rows(gradient, self._dense)

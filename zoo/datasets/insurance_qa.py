@@ -39,7 +39,8 @@ from zoo import files
 from zoo.data import DataError, Dataset, Group
 from zoo.metrics import Convention
 
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\S")
+# Numbers and compounds stay whole, as in version 1: 401k, $500,000, long-term.
+_WORD = re.compile(r"\$?\w+(?:[-',.]\w+)*|\S")
 _POOL_V1 = "question.{}.label.token_idx.pool"
 _TRAIN_V1 = "question.train.token_idx.label"
 _ANSWERS_V1 = "answers.label.token_idx"

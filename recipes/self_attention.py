@@ -45,7 +45,7 @@ _LOSSES = {
     "pointwise": lambda margin: lambda: losses.pointwise,
     "listwise": lambda margin: losses.ListwiseOfCosines,
 }
-LOSSES = list(_LOSSES)
+LOSSES = [*_LOSSES]
 ABLATION = ["global", "group", "group_offset", "ggsa", "iggsa", "local", "local_gate"]  # Tables 3 and 4
 
 

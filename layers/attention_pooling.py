@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from layers.masking import masked_softmax
+from layers.shapes import broadcast_axes
 
 
 @keras.saving.register_keras_serializable(package="pairzoo")
@@ -25,7 +26,7 @@ class AttentionPooling(keras.layers.Layer):
 
     Call arguments:
         states: `[..., T, D]`.
-        vector: `[..., d]`; leading axes of size one are broadcast.
+        vector: `[..., d]`; leading axes of size one, here and of the states, are broadcast.
         states_mask: boolean `[..., T]`.
 
     Output shape:
@@ -68,7 +69,7 @@ class AttentionPooling(keras.layers.Layer):
         return None  # the time axis is gone
 
     def compute_output_shape(self, states_shape, vector_shape):
-        return (*states_shape[:-2], states_shape[-1])
+        return (*broadcast_axes(states_shape[:-2], vector_shape[:-1]), states_shape[-1])
 
     def get_config(self):
         return {**super().get_config(), "units": self.units}

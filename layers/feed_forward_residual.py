@@ -6,6 +6,8 @@
 import keras
 from keras import ops
 
+from layers.shapes import broadcast_axes
+
 
 @keras.saving.register_keras_serializable(package="pairzoo")
 class FeedForwardResidual(keras.layers.Layer):
@@ -28,7 +30,7 @@ class FeedForwardResidual(keras.layers.Layer):
 
     Call arguments:
         states: `[..., T, D]`.
-        vector: None, or `[..., D]`; leading axes of size one are broadcast.
+        vector: None, or `[..., D]`; leading axes of size one, here and of the states, are broadcast.
         states_mask: boolean `[..., T]`.
 
     Output shape:
@@ -84,7 +86,9 @@ class FeedForwardResidual(keras.layers.Layer):
         return previous_mask
 
     def compute_output_shape(self, states_shape, vector_shape=None):
-        return tuple(states_shape)
+        if vector_shape is None:
+            return tuple(states_shape)
+        return (*broadcast_axes(states_shape[:-2], vector_shape[:-1]), *states_shape[-2:])
 
     def get_config(self):
         return {

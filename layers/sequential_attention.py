@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from layers.masking import masked_softmax
+from layers.shapes import broadcast_axes
 
 
 @keras.saving.register_keras_serializable(package="pairzoo")
@@ -78,7 +79,7 @@ class SequentialAttention(keras.layers.Layer):
         return None  # the time axis is gone
 
     def compute_output_shape(self, states_shape, vectors_shape):
-        return (*states_shape[:-2], *vectors_shape[-2:])
+        return (*broadcast_axes(states_shape[:-2], vectors_shape[:-2]), *vectors_shape[-2:])
 
     def get_config(self):
         return {**super().get_config(), "units": self.units}

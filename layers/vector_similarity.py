@@ -6,6 +6,8 @@
 import keras
 from keras import ops
 
+from layers.shapes import broadcast_axes
+
 
 @keras.saving.register_keras_serializable(package="pairzoo")
 class VectorSimilarity(keras.layers.Layer):
@@ -59,8 +61,7 @@ class VectorSimilarity(keras.layers.Layer):
         return ops.cast(similarity, self.compute_dtype)
 
     def compute_output_shape(self, first_shape, second_shape):
-        pairs = zip(first_shape[:-1], second_shape[:-1], strict=True)
-        return tuple(b if a == 1 else a for a, b in pairs)
+        return broadcast_axes(first_shape[:-1], second_shape[:-1])
 
     def get_config(self):
         return {**super().get_config(), "mode": self.mode, "gamma": self.gamma, "c": self.c}

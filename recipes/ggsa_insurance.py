@@ -19,8 +19,10 @@ each question that it is in the pool of: 1.8 million pairs in the two tests, far
 Departures from the paper: the vocabulary holds the training words, not those of dev and test; negatives are drawn
 from the training answers; word vectors are trained on the training texts alone; ties count against the system.
 `--negatives-from batch`, not in the paper, sets each question against the right answers of all others of its batch, for
-rows that read both sides apart and pool; a softmax, `--loss listwise`, belongs with it, for the hardest of so many
-draws all cosines together under a margin.
+rows that read both sides apart; a softmax, `--loss listwise`, belongs with it, for the hardest of so many draws all
+cosines together under a margin. Rows that read an answer's words under the question (attention, multihop, iGGSA) read
+each answer under each question of the batch: take a small one, `--batch-size 16` for iGGSA, and begin with the weights
+of GGSA, `--from RUN`.
 """
 
 import sys

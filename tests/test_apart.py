@@ -84,20 +84,26 @@ def test_a_loaded_model_is_cut_alike(split, tmp_path):
     np.testing.assert_allclose(score_split(loaded, split), score_split(model, split), atol=1e-6)
 
 
-def test_within_a_batch_every_query_meets_every_candidate(split):
-    function, arguments = MODELS["ggsa"]
+@pytest.mark.parametrize(
+    "name",
+    ["ggsa", "ggsa_attention", "ggsa_mlp", "iggsa", "iggsa_attention_mlp", "iggsa_multihop", "qa_lstm_multihop_mlp"],
+)
+def test_within_a_batch_every_query_meets_every_candidate(name, split):
+    function, arguments = MODELS[name]
+    keras.utils.set_random_seed(3)
     model = function(embeddings(size=8), **arguments)
     (queries,), (candidates,) = split.query_ids.values(), split.candidate_ids.values()
     query, candidate = queries.padded(np.array([0, 2, 5]), 6), candidates.padded(np.array([4, 0, 8]), 13)
     every = model({"query": query, "candidate": np.repeat(candidate[None], 3, axis=0)})
     view = apart.within_batch(model)
+    assert view.output_shape == (None, None)
     np.testing.assert_allclose(view({"query": query, "candidate": candidate[:, None]}), every, atol=1e-6)
     assert {id(weight) for weight in view.weights} == {id(weight) for weight in model.weights}
 
 
-@pytest.mark.parametrize("name", ["iggsa", "qa_lstm_attention"])
-def test_within_a_batch_needs_vectors(name):
-    function, arguments = MODELS[name] if name in MODELS else MODELS["ggsa"]
-    model = function(embeddings(size=8), **arguments | ({} if name in MODELS else {"composition": "attention"}))
+@pytest.mark.parametrize("name", ["ap_lstm", "cnn"])
+def test_within_a_batch_texts_are_encoded_apart(name):
+    function, arguments = MODELS.get(name, (cnn, {"filters": 4}))
+    model = function(embeddings(size=8), **arguments)
     with pytest.raises(ValueError, match=f"Received: model='{model.name}'"):
         apart.within_batch(model)

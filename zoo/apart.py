@@ -57,19 +57,23 @@ def parts(model: keras.Model) -> Parts | None:
 def within_batch(model: keras.Model) -> keras.Model:
     """A view of a model that scores each query of a batch with the first candidate of every other: ``[B, B]``.
 
+    Each text is encoded once. Vectors cost little more; states that are read under the query, as attentive
+    pooling and iGGSA do, are read ``B`` times.
+
     Raises:
-        ValueError: if the model does not encode both sides to vectors apart.
+        ValueError: if the model does not encode query and candidate apart.
     """
     cut = parts(model)
-    if cut is None or len(cut.candidate.outputs) > 1:
+    if cut is None:
         raise ValueError(
-            "Negatives of the batch need a model that encodes query and candidate to vectors apart. "
+            "Negatives of the batch need a model that encodes query and candidate apart. "
             f"Received: model={model.name!r}"
         )
-    query, (candidate,) = (keras.tree.flatten(part(part.input)) for part in (cut.query, cut.candidate))
-    candidate = candidate[:, :1]
-    others = ops.swapaxes(candidate, 0, 1) + ops.zeros_like(candidate)  # [B, B, ...]
-    return keras.Model(model.input, cut.match([*query, others]))
+    query, candidate = (keras.tree.flatten(part(part.input)) for part in (cut.query, cut.candidate))
+    others = [ops.swapaxes(x[:, :1], 0, 1) for x in candidate]  # [1, B, ...]
+    if len(others) == 1:  # a vector, which some similarities lay beside the query's
+        others = [others[0] + ops.zeros_like(candidate[0][:, :1])]
+    return keras.Model(model.input, cut.match([*query, *others]))
 
 
 def score(model: Parts, split, batch_size: int) -> np.ndarray:

@@ -73,7 +73,7 @@ class Batches(keras.utils.PyDataset):
         random = np.random.default_rng([self.shuffle_seed or 0, self.epoch])
         if self.negatives:
             self._texts = draw(self.split, self.negatives, self._relevance, random)
-        length = self._longest_candidate()
+        length = self._longest()
         if self.shuffle_seed is None:
             self.order = np.argsort(length, kind="stable")
             return
@@ -89,10 +89,15 @@ class Batches(keras.utils.PyDataset):
         batches = order[:whole].reshape(-1, self.batch_size)
         self.order = np.concatenate([batches[random.permutation(len(batches))].ravel(), order[whole:]])
 
-    def _longest_candidate(self):
-        _, candidate, _ = self._texts
-        tokens = sum(np.diff(ids.offsets) for ids in self.split.candidate_ids.values())
-        return np.where(candidate >= 0, tokens[candidate], 0).max(axis=1, initial=0)
+    def _longest(self):
+        """Tokens of the longest text of each list, the query or a candidate."""
+        query, candidate, _ = self._texts
+        of_query, tokens = (
+            sum(np.diff(ids.offsets) for ids in side.values())
+            for side in (self.split.query_ids, self.split.candidate_ids)
+        )
+        longest = np.where(candidate >= 0, tokens[candidate], 0).max(axis=1, initial=0)
+        return np.maximum(longest, of_query[query])
 
     def on_epoch_end(self):
         self.epoch += 1

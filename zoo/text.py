@@ -18,8 +18,10 @@ vocabulary then holds n-grams, and words that training never saw share theirs wi
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 import numpy as np
@@ -197,18 +199,20 @@ class TextEncoder(tf.Module):
             return self._encode_ngrams(texts, max_length)
         ids = [np.zeros(0, np.int32)]
         lengths = [np.zeros(1, np.int64)]
-        for batch in _batches(texts):
-            values, row_lengths = self._run_flat(batch, tf.constant(max_length, tf.int64))
+        for values, row_lengths in self._flat_batches(texts, max_length):
             ids.append(values.numpy())
             lengths.append(row_lengths.numpy())
         return np.concatenate(ids), np.cumsum(np.concatenate(lengths))
+
+    def _flat_batches(self, texts, max_length):
+        """What `_flat_ids` gives of each batch, in their order."""
+        return _in_threads(lambda batch: self._run_flat(batch, tf.constant(max_length, tf.int64)), _batches(texts))
 
     def _encode_ngrams(self, texts: Sequence[str], max_length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         row_of: dict[bytes, int] = {}
         ids = [np.zeros(0, np.int32)]
         lengths = [np.zeros(1, np.int64)]
-        for batch in _batches(texts):
-            distinct, places, row_lengths = self._run_flat(batch, tf.constant(max_length, tf.int64))
+        for distinct, places, row_lengths in self._flat_batches(texts, max_length):
             rows = [row_of.setdefault(token, 1 + len(row_of)) for token in distinct.numpy()]
             ids.append(np.array(rows, np.int32)[places.numpy()])
             lengths.append(row_lengths.numpy())
@@ -315,8 +319,9 @@ def build_vocabulary(
     signature = [tf.TensorSpec([None], tf.string)]
     split = tf.function(lambda texts: encoder._split(encoder.normalize(texts)), input_signature=signature)
     counts: Counter[str] = Counter()
-    for batch in _batches(texts):
-        words, _, numbers = tf.unique_with_counts(split(batch).flat_values)
+    for words, _, numbers in _in_threads(
+        lambda batch: tf.unique_with_counts(split(batch).flat_values), _batches(texts)
+    ):
         counts.update(dict(zip(_strings(words), numbers.numpy().tolist(), strict=True)))
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     if tokenizer == "wordpiece":
@@ -345,6 +350,15 @@ def _batches(texts: Iterable[str]) -> Iterable[tf.Tensor]:
     rows = (text.encode("utf-8", "surrogatepass") for text in texts)
     while batch := list(islice(rows, _BATCH)):
         yield tf.constant(batch, tf.string)
+
+
+def _in_threads(function: Callable, batches: Iterable[tf.Tensor]) -> Iterable:
+    """The function of each batch, in their order. Regular expressions run on one core, so cores take a batch each."""
+    workers = os.cpu_count() or 1
+    batches = iter(batches)
+    with ThreadPoolExecutor(workers) as pool:
+        while waiting := list(islice(batches, 2 * workers)):  # a corpus need not fit twice
+            yield from pool.map(function, waiting)
 
 
 def _check_length(max_length: int | tf.Tensor) -> None:

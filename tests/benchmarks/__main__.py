@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.benchmarks import measure
 
-FAMILIES = ("recurrent", "self_attention", "serving")
+FAMILIES = ("recurrent", "self_attention", "decomposable_attention", "epochs", "serving")
 
 
 def main():

@@ -62,13 +62,13 @@ def table(size=SIZE):
     return drawn
 
 
-def step_of(model, inputs, labels=None, training=True):
-    """One training step with Adam, or one prediction, as a compiled function without arguments."""
+def step_of(model, inputs, labels=None, training=True, optimizer=None):
+    """One training step, with Adam if nothing else, or one prediction, as a compiled function without arguments."""
     inputs = tf.nest.map_structure(tf.constant, inputs)
     if not training:
         infer = tf.function(lambda: model(inputs, training=False))
         return lambda: tf.nest.map_structure(lambda output: output.numpy(), infer())
-    optimizer = optimizers.Adam(1e-3)
+    optimizer = optimizer or optimizers.Adam(1e-3)
     optimizer.build(model.trainable_variables)
 
     @tf.function

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import accumulate, groupby
 
 import keras
+import numpy as np
 from keras import ops
 
 from layers.masking import masked_softmax
@@ -97,17 +98,20 @@ class GroupSelfAttention(keras.layers.Layer):
         # One product for all, and split, not sliced: the gradient of a slice is as large as what it is cut from.
         runs = [(offset, len(list(heads))) for offset, heads in groupby(self.offsets or (0,) * self.num_heads)]
         widths = [num_heads * head_size for _, num_heads in runs]
-        parts = ops.split(ops.matmul(inputs, self.kernel), list(accumulate(3 * widths))[:-1], axis=-1)
         scale = (head_size if self.scale == "head" else size) ** -0.5
+        kernel = self.kernel * ops.convert_to_tensor(np.repeat([scale, 1.0, 1.0], size), self.compute_dtype)
+        parts = ops.split(ops.matmul(inputs, kernel), list(accumulate(3 * widths))[:-1], axis=-1)
         attend = self._attend_window if self.window else self._attend_group
         heads = [
-            attend(q * scale, k, v, mask, offset, num_heads)
+            attend(q, k, v, mask, offset, num_heads)
             for (offset, num_heads), q, k, v in zip(
                 runs, *(parts[i * len(runs) : (i + 1) * len(runs)] for i in range(3)), strict=True
             )
         ]
-        outputs = ops.matmul(ops.concatenate(heads, axis=-1), self.output_kernel)
-        return ops.where(ops.expand_dims(mask, -1), outputs, ops.zeros_like(outputs))
+        attended = ops.concatenate(heads, axis=-1)
+        if self.group_size is None:  # in groups and windows a masked query has no weights, which costs less
+            attended = ops.where(ops.expand_dims(mask, -1), attended, ops.zeros_like(attended))
+        return ops.matmul(attended, self.output_kernel)
 
     def _attend_group(self, q, k, v, mask, offset, num_heads):
         time = ops.shape(q)[1]
@@ -116,7 +120,10 @@ class GroupSelfAttention(keras.layers.Layer):
         else:
             before = -offset % self.group_size
             tile = partial(_tiles, before=before, after=-(before + time) % self.group_size, size=self.group_size)
-        real = tile(mask)[:, :, None, None, :]  # [B, n, 1, 1, l]
+        tiles = tile(mask)
+        real = tiles[:, :, None, None, :]  # [B, n, 1, 1, l]
+        if self.group_size is not None:
+            real = ops.logical_and(real, tiles[:, :, None, :, None])
         outputs = _attend(*(_by_head(tile(x), num_heads) for x in (q, k, v)), real)
         return _without_tiles(outputs, before, time)
 
@@ -133,6 +140,7 @@ class GroupSelfAttention(keras.layers.Layer):
         place, other = ops.arange(size), ops.arange(2 * size) - reach
         near = ops.abs(place[:, None] - other[None, :]) <= reach
         real = ops.logical_and(wide(mask)[:, :, None, None, :], near)  # [B, n, 1, l, 2l]
+        real = ops.logical_and(real, _tiles(mask, 0, after, size)[:, :, None, :, None])
         queries = _by_head(_tiles(q, 0, after, size), num_heads)
         outputs = _attend(queries, _by_head(wide(k), num_heads), _by_head(wide(v), num_heads), real)
         return _without_tiles(outputs, 0, time)

@@ -13,7 +13,7 @@ MEANINGS = {
     "max_query_length": "tokens kept of a query",
     "max_candidate_length": "tokens kept of a candidate",
     "negatives": "wrong candidates per right one, under the pairwise loss; in question retrieval, where they come from",
-    "negatives_from": "where wrong candidates come from; batch: the right ones of its other queries, at no cost",
+    "negatives_from": "where wrong candidates come from; batch: the right ones of its other queries",
     "num_negatives": "wrong candidates per right one, at most; the hardest counts",
     # Words
     "embedding_size": "numbers per word or n-gram, where the model takes no --embeddings",

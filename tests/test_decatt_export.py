@@ -10,6 +10,7 @@ from export.saved_model import export
 from tests.exported import write_run
 from zoo.models.decatt import decatt
 from zoo.models.ffnn import ffnn
+from zoo.text import build_vocabulary
 
 ROWS = 500
 QUERY, CANDIDATE = "how does paypal work in india ?", "does paypall wrok in indja ? zzyzzx"
@@ -49,6 +50,22 @@ def test_ids_are_rows_of_ngrams_and_no_word_is_unknown(served):
     assert ids.structured_input_signature[1]["query"].shape.rank == 3
     diagnose = loaded.signatures["diagnose"](text=tf.constant([CANDIDATE]))
     assert diagnose["oov_rate"].numpy().tolist() == [0.0] and diagnose["num_tokens"].numpy().tolist() == [7]
+
+
+def test_ngrams_of_a_vocabulary_have_their_rows_and_what_lacks_them_is_unknown(tmp_path):
+    ngrams = build_vocabulary([QUERY], ngram_sizes=[5])
+    table = np.random.default_rng(0).normal(size=(2 + len(ngrams), 6)).astype("float32")
+    model = ffnn(table, char_ngrams=True, units=(8, 4))
+    text = {"oov_buckets": 1, "ngram_sizes": [5], "max_query_length": 50, "max_candidate_length": 50}
+    run = write_run(tmp_path / "run", model, words=ngrams, text=text)
+    signatures = tf.saved_model.load(str(export(run, tmp_path / "served"))).signatures
+    one, other = [QUERY, CANDIDATE], ["paypall india", QUERY]
+    outputs = signatures["serving_default"](query=tf.constant(one), candidate=tf.constant(other))
+    np.testing.assert_allclose(
+        outputs["score"], run.score([(text,) for text in one], [(text,) for text in other]), atol=1e-5
+    )
+    rate = signatures["diagnose"](text=tf.constant([QUERY, "zzyzzx", "paypall zzyzzx"]))["oov_rate"]
+    assert rate.numpy().tolist() == [0.0, 1.0, 0.5]
 
 
 def test_signatures(served):

@@ -59,6 +59,27 @@ def test_a_run_of_other_sizes_is_refused(train, noisy, capsys):
     assert "pt_decatt_char must find its weights in the run to start from" in capsys.readouterr().err
 
 
+def test_figures_of_finished_runs(train, noisy, tmp_path, capsys):
+    code, run = train(decatt_quora, "--model=decatt_char", "--train-pairs=20")
+    assert code == 0
+    capsys.readouterr()
+    assert decatt_figures.main(["--runs", str(run.folder.parents[1]), "--out", str(tmp_path / "figures")]) == 0
+    assert "<svg" in (tmp_path / "figures" / "figure_1.svg").read_text("utf-8")
+    _, *lines = capsys.readouterr().out.splitlines()
+    texts = [text for query, candidate, _ in decatt_quora.EXAMPLES for text in (query, candidate)]
+    assert [line[3:] for line in lines[:12]] == texts
+    assert lines[13].split() == ["right", *"YYNYYY"]
+    ((name, *answers),) = [line.rsplit(maxsplit=6) for line in lines[14:] if line.startswith("decatt_char")]
+    scores = run.score(*([(example[side],) for example in decatt_quora.EXAMPLES] for side in (0, 1)))
+    assert name == run.settings["model"] and answers == ["NY"[int(score >= run.threshold)] for score in scores]
+
+
+def test_figures_need_runs(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        decatt_figures.main(["--runs", str(tmp_path)])
+    assert "there must be finished runs of decatt_quora" in capsys.readouterr().err
+
+
 def run_of(model, count, accuracy, seed=1, start=None, **knobs):
     settings = {
         "model": f"{model}, {count:,} pairs" + ("_from_run" if start and not model.startswith("pt") else ""),

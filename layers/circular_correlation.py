@@ -7,6 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from layers.shapes import broadcast_axes
+
 
 @keras.saving.register_keras_serializable(package="pairzoo")
 class CircularCorrelation(keras.layers.Layer):
@@ -53,4 +55,4 @@ class CircularCorrelation(keras.layers.Layer):
         return ops.cast(outputs, self.compute_dtype)
 
     def compute_output_shape(self, first_shape, second_shape):
-        return tuple(b if a == 1 else a for a, b in zip(first_shape, second_shape, strict=True))
+        return broadcast_axes(first_shape, second_shape)

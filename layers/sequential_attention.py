@@ -29,7 +29,7 @@ class SequentialAttention(keras.layers.Layer):
 
     Call arguments:
         states: `[..., T, D]`.
-        vectors: `[..., K, D]`; leading axes of size one are broadcast.
+        vectors: `[..., K, D]`; leading axes of size one, here and of the states, are broadcast.
         states_mask: boolean `[..., T]`.
 
     Output shape:

@@ -21,8 +21,8 @@ from the training answers; word vectors are trained on the training texts alone;
 `--negatives-from batch`, not in the paper, sets each question against the right answers of all others of its batch, for
 rows that read both sides apart; a softmax, `--loss listwise`, belongs with it, for the hardest of so many draws all
 cosines together under a margin. Rows that read an answer's words under the question (attention, multihop, iGGSA) read
-each answer under each question of the batch: take a small one, `--batch-size 16` for iGGSA, and begin with the weights
-of GGSA, `--from RUN`.
+each answer under each question of the batch: take a small one, `--batch-size 32` (16 questions) for iGGSA, and begin
+with the weights of GGSA, `--from RUN`.
 """
 
 import sys

@@ -86,7 +86,17 @@ def test_a_loaded_model_is_cut_alike(split, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["ggsa", "ggsa_attention", "ggsa_mlp", "iggsa", "iggsa_attention_mlp", "iggsa_multihop", "qa_lstm_multihop_mlp"],
+    [
+        "ggsa",
+        "ggsa_attention",
+        "ggsa_mlp",
+        "iggsa",
+        "iggsa_attention_mlp",
+        "iggsa_multihop",
+        "qa_lstm_multihop_mlp",
+        "ntn_lstm",
+        "hd_lstm",
+    ],
 )
 def test_within_a_batch_every_query_meets_every_candidate(name, split):
     function, arguments = MODELS[name]
@@ -102,7 +112,7 @@ def test_within_a_batch_every_query_meets_every_candidate(name, split):
 
 
 @pytest.mark.parametrize("name", ["ap_lstm", "cnn"])
-def test_within_a_batch_texts_are_encoded_apart(name):
+def test_within_a_batch_texts_must_be_encoded_apart(name):
     function, arguments = MODELS.get(name, (cnn, {"filters": 4}))
     model = function(embeddings(size=8), **arguments)
     with pytest.raises(ValueError, match=f"Received: model='{model.name}'"):

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from layers.attention_pooling import AttentionPooling
 from layers.attentive_pooling import AttentivePooling
 from layers.circular_correlation import CircularCorrelation
+from layers.feed_forward_residual import FeedForwardResidual
 from layers.multihop_attention import MultihopAttention
 from layers.sequential_attention import SequentialAttention
 from layers.tensor_interaction import TensorInteraction
@@ -47,6 +49,17 @@ def test_sequential_attention():
         for k in range(2):
             read = np.array(layer.reader((states * vectors[b, k])[None]))[0]
             np.testing.assert_allclose(outputs[b, k], softmax(read.sum(axis=-1)) @ states, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [AttentionPooling, SequentialAttention, FeedForwardResidual])
+def test_states_of_few_texts_are_read_under_many_vectors(make):
+    layer, vectors = make(), RANDOM.normal(size=(7, 1, 4)).astype("float32")
+    vectors = vectors[:, None] if make is SequentialAttention else vectors
+    states, mask = np.repeat(X[None], 7, axis=0), np.repeat(MASK[None], 7, axis=0)
+    every = layer(states, np.repeat(vectors, 3, axis=1), states_mask=mask)
+    outputs = layer(X[None], vectors, states_mask=MASK[None])
+    np.testing.assert_allclose(outputs, every, atol=1e-5)
+    assert layer.compute_output_shape((1, *X.shape), vectors.shape) == outputs.shape
 
 
 def test_attentive_pooling():

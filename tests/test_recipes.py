@@ -1,5 +1,6 @@
 """Every recipe trains: on its sample through the command line, and each of its models on a slice of the real data."""
 
+import csv
 import dataclasses
 from pathlib import Path
 
@@ -65,6 +66,21 @@ def test_on_the_sample(name, tmp_path, capsys):
     run = tmp_path / name / "latest"
     assert "made-up sample" in (run / "README.md").read_text("utf-8")
     assert "made-up sample" in (run / "report.html").read_text("utf-8")
+
+
+def test_negatives_of_the_batch_and_a_start_from_another_row(tmp_path):
+    module = RECIPES["ggsa_insurance"]
+    flags = [f"--{knob.replace('_', '-')}={value}" for knob, value in tiny("ggsa_insurance").items()]
+    flags += ["--negatives-from=batch", "--loss=listwise", "--runs", str(tmp_path)]
+    newest = tmp_path / "ggsa_insurance" / "latest"
+    for model, more in (("ggsa", []), ("iggsa", ["--batch-size=32", "--from", str(newest)])):
+        assert command_line.main(module.recipe, module.__doc__, command=[*flags, f"--model={model}", *more]) == 0
+        run = runs.load(newest)
+        assert run.settings["model"].startswith(f"{model}_listwise")
+        assert bool(run.settings.get("start")) == (model == "iggsa")
+        (epoch,) = csv.DictReader((run.folder / "history.csv").open(encoding="utf-8"))
+        # A softmax over the answers of the batch, which as yet knows little.
+        assert 0.5 < float(epoch["loss"]) < 6
 
 
 @pytest.mark.parametrize("name, model", [(name, model) for name, (_, models) in REAL.items() for model in models])

@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+import time
 import unicodedata
 from collections import Counter
 from pathlib import Path
@@ -17,7 +18,15 @@ import tensorflow as tf
 
 from zoo import characters
 from zoo.data import DataError
-from zoo.text import MAX_BYTES, TextEncoder, build_vocabulary, read_vocabulary, write_vocabulary
+from zoo.text import (
+    _MOST_THREADS,
+    MAX_BYTES,
+    TextEncoder,
+    _in_threads,
+    build_vocabulary,
+    read_vocabulary,
+    write_vocabulary,
+)
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -176,6 +185,37 @@ def test_encode_gives_the_ids_of_the_graph_without_padding(encoder):
     assert (ids.tolist(), offsets.tolist()) == ([], [0])
     ids, _ = encoder.encode(["the\ud83dcat"], 7)  # a lone surrogate
     assert ids.tolist() == [9, 10]
+
+
+def test_a_corpus_of_many_batches_keeps_its_order(encoder, monkeypatch):
+    texts = [text for text in HOSTILE if isinstance(text, str)]
+    whole, words = encoder.encode(texts, 7), build_vocabulary(texts)
+    monkeypatch.setattr("zoo.text._BATCH", 1)
+    for part, same in zip(encoder.encode(texts, 7), whole, strict=True):
+        np.testing.assert_array_equal(part, same)
+    assert build_vocabulary(texts) == words
+
+
+def test_threads_keep_order_and_raise_where_they_fail():
+    pulled = []
+
+    def batches():
+        for number in range(100):
+            pulled.append(number)
+            yield number
+
+    def run(number):
+        time.sleep(0.01 * (number < 3))  # the first ones end last
+        if number == 50:
+            raise ValueError("fifty")
+        return number
+
+    found = []
+    with pytest.raises(ValueError, match="fifty"):
+        for value in _in_threads(run, batches()):
+            found.append(value)
+            assert len(pulled) - len(found) <= _MOST_THREADS + 1  # the others are not read yet
+    assert found == list(range(50))
 
 
 def test_normalisation_is_that_of_unicode(encoder):

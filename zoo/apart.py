@@ -57,8 +57,8 @@ def parts(model: keras.Model) -> Parts | None:
 def within_batch(model: keras.Model) -> keras.Model:
     """A view of a model that scores each query of a batch with the first candidate of every other: ``[B, B]``.
 
-    Each text is encoded once. Vectors cost little more; states that are read under the query, as attentive
-    pooling and iGGSA do, are read ``B`` times.
+    Each text is encoded once. Vectors cost little more; states that are read under the query, by attention,
+    several hops or iGGSA, are read ``B`` times.
 
     Raises:
         ValueError: if the model does not encode query and candidate apart.
@@ -70,9 +70,7 @@ def within_batch(model: keras.Model) -> keras.Model:
             f"Received: model={model.name!r}"
         )
     query, candidate = (keras.tree.flatten(part(part.input)) for part in (cut.query, cut.candidate))
-    others = [ops.swapaxes(x[:, :1], 0, 1) for x in candidate]  # [1, B, ...]
-    if len(others) == 1:  # a vector, which some similarities lay beside the query's
-        others = [others[0] + ops.zeros_like(candidate[0][:, :1])]
+    others = [ops.swapaxes(x[:, :1], 0, 1) for x in candidate]  # [1, B, ...], under each query
     return keras.Model(model.input, cut.match([*query, *others]))
 
 

@@ -19,7 +19,7 @@ vocabulary then holds n-grams, and words that training never saw share theirs wi
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -40,6 +40,7 @@ MAX_BYTES = 1 << 19
 TOKENIZERS = ("word", "wordpiece")
 
 _BATCH = 4096
+_MOST_THREADS = 8
 _PRINTABLE_ASCII = r"[\t\n\r -~]*"
 
 
@@ -354,11 +355,14 @@ def _batches(texts: Iterable[str]) -> Iterable[tf.Tensor]:
 
 def _in_threads(function: Callable, batches: Iterable[tf.Tensor]) -> Iterable:
     """The function of each batch, in their order. Regular expressions run on one core, so cores take a batch each."""
-    workers = os.cpu_count() or 1
+    workers = min(len(os.sched_getaffinity(0)), _MOST_THREADS)
     batches = iter(batches)
     with ThreadPoolExecutor(workers) as pool:
-        while waiting := list(islice(batches, 2 * workers)):  # a corpus need not fit twice
-            yield from pool.map(function, waiting)
+        # No more than one batch waits, so that a corpus need not fit twice.
+        running = deque(pool.submit(function, batch) for batch in islice(batches, workers + 1))
+        while running:
+            yield running.popleft().result()
+            running.extend(pool.submit(function, batch) for batch in islice(batches, 1))
 
 
 def _check_length(max_length: int | tf.Tensor) -> None:

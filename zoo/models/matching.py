@@ -147,7 +147,7 @@ def _score(query, candidate, similarity, slices, head):
         return ops.sum(score, axis=2) if len(score.shape) == 3 else score
     if len(candidate.shape) == 4:  # the hops side by side
         query, candidate = (keras.layers.Reshape((-1, x.shape[2] * x.shape[3]))(x) for x in (query, candidate))
-    query = query + ops.zeros_like(candidate)
+    query, candidate = query + ops.zeros_like(candidate), candidate + ops.zeros_like(query)
     if similarity == "tensor":
         interaction = TensorInteraction(slices, name="tensor_interaction")(query, candidate)
         return parts.feedforward_head(interaction, units=(), dropout=head["dropout"])

@@ -16,13 +16,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from zoo import characters
+from zoo import characters, text_batches
 from zoo.data import DataError
 from zoo.text import (
-    _MOST_THREADS,
     MAX_BYTES,
     TextEncoder,
-    _in_threads,
     build_vocabulary,
     read_vocabulary,
     write_vocabulary,
@@ -190,7 +188,7 @@ def test_encode_gives_the_ids_of_the_graph_without_padding(encoder):
 def test_a_corpus_of_many_batches_keeps_its_order(encoder, monkeypatch):
     texts = [text for text in HOSTILE if isinstance(text, str)]
     whole, words = encoder.encode(texts, 7), build_vocabulary(texts)
-    monkeypatch.setattr("zoo.text._BATCH", 1)
+    monkeypatch.setattr("zoo.text_batches.SIZE", 1)
     for part, same in zip(encoder.encode(texts, 7), whole, strict=True):
         np.testing.assert_array_equal(part, same)
     assert build_vocabulary(texts) == words
@@ -212,9 +210,9 @@ def test_threads_keep_order_and_raise_where_they_fail():
 
     found = []
     with pytest.raises(ValueError, match="fifty"):
-        for value in _in_threads(run, batches()):
+        for value in text_batches.in_threads(run, batches()):
             found.append(value)
-            assert len(pulled) - len(found) <= _MOST_THREADS + 1  # the others are not read yet
+            assert len(pulled) - len(found) <= text_batches.MOST_THREADS + 1  # the others are not read yet
     assert found == list(range(50))
 
 

@@ -18,15 +18,13 @@ vocabulary then holds n-grams, and words that training never saw share theirs wi
 
 from __future__ import annotations
 
-import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 
 import numpy as np
 import tensorflow as tf
 
+from zoo import text_batches
 from zoo.char_ngrams import check_sizes, count_ngrams, ngrams
 from zoo.characters import character_arrays
 from zoo.vocabulary import UNKNOWN_PIECE, check_words, learn_pieces, read_vocabulary, write_vocabulary
@@ -39,8 +37,6 @@ MAX_BYTES = 1 << 19
 
 TOKENIZERS = ("word", "wordpiece")
 
-_BATCH = 4096
-_MOST_THREADS = 8
 _PRINTABLE_ASCII = r"[\t\n\r -~]*"
 
 
@@ -207,7 +203,9 @@ class TextEncoder(tf.Module):
 
     def _flat_batches(self, texts, max_length):
         """What `_flat_ids` gives of each batch, in their order."""
-        return _in_threads(lambda batch: self._run_flat(batch, tf.constant(max_length, tf.int64)), _batches(texts))
+        return text_batches.in_threads(
+            lambda batch: self._run_flat(batch, tf.constant(max_length, tf.int64)), text_batches.batches(texts)
+        )
 
     def _encode_ngrams(self, texts: Sequence[str], max_length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         row_of: dict[bytes, int] = {}
@@ -218,10 +216,11 @@ class TextEncoder(tf.Module):
             ids.append(np.array(rows, np.int32)[places.numpy()])
             lengths.append(row_lengths.numpy())
         tokens = list(row_of)
-        parts = [self._run_rows(tf.constant(tokens[at : at + _BATCH])).numpy() for at in range(0, len(tokens), _BATCH)]
+        size = text_batches.SIZE
+        parts = [self._run_rows(tf.constant(tokens[at : at + size])).numpy() for at in range(0, len(tokens), size)]
         table = np.zeros((1 + len(tokens), max([1, *(part.shape[1] for part in parts)])), np.int32)
         for number, part in enumerate(parts):
-            table[1 + number * _BATCH :][: len(part), : part.shape[1]] = part
+            table[1 + number * size :][: len(part), : part.shape[1]] = part
         return np.concatenate(ids), np.cumsum(np.concatenate(lengths)), table
 
     def _ngram_rows(self, tokens: tf.Tensor) -> tf.Tensor:
@@ -320,8 +319,8 @@ def build_vocabulary(
     signature = [tf.TensorSpec([None], tf.string)]
     split = tf.function(lambda texts: encoder._split(encoder.normalize(texts)), input_signature=signature)
     counts: Counter[str] = Counter()
-    for words, _, numbers in _in_threads(
-        lambda batch: tf.unique_with_counts(split(batch).flat_values), _batches(texts)
+    for words, _, numbers in text_batches.in_threads(
+        lambda batch: tf.unique_with_counts(split(batch).flat_values), text_batches.batches(texts)
     ):
         counts.update(dict(zip(_strings(words), numbers.numpy().tolist(), strict=True)))
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -335,7 +334,7 @@ def build_vocabulary(
     if ngram_sizes:
         ranked = count_ngrams(ranked, check_sizes(ngram_sizes))
     chosen = dict.fromkeys([word for word, count in ranked if count >= min_count][:max_words])
-    for batch in _batches(extra_words):
+    for batch in text_batches.batches(extra_words):
         tokens = split(batch)
         whole = tf.where(tokens.row_lengths() == 1)[:, 0]
         alone, first = (
@@ -344,25 +343,6 @@ def build_vocabulary(
         )
         chosen.update(dict.fromkeys(_strings(tf.boolean_mask(alone, alone == first))))
     return list(chosen)
-
-
-def _batches(texts: Iterable[str]) -> Iterable[tf.Tensor]:
-    # A lone surrogate, as JSON may hold, becomes bytes that the graph repairs.
-    rows = (text.encode("utf-8", "surrogatepass") for text in texts)
-    while batch := list(islice(rows, _BATCH)):
-        yield tf.constant(batch, tf.string)
-
-
-def _in_threads(function: Callable, batches: Iterable[tf.Tensor]) -> Iterable:
-    """The function of each batch, in their order. Regular expressions run on one core, so cores take a batch each."""
-    workers = min(len(os.sched_getaffinity(0)), _MOST_THREADS)
-    batches = iter(batches)
-    with ThreadPoolExecutor(workers) as pool:
-        # No more than one batch waits, so that a corpus need not fit twice.
-        running = deque(pool.submit(function, batch) for batch in islice(batches, workers + 1))
-        while running:
-            yield running.popleft().result()
-            running.extend(pool.submit(function, batch) for batch in islice(batches, 1))
 
 
 def _check_length(max_length: int | tf.Tensor) -> None:

@@ -40,7 +40,8 @@ class FeedForwardResidual(keras.layers.Layer):
         The output at masked positions is zero. Positions do not see each other.
 
     Raises:
-        ValueError: if `units` is not a positive integer or None.
+        ValueError: if `units` is not a positive integer or None, or the states' size is not known, or not that of
+            the vector.
 
     Example:
         >>> layer = FeedForwardResidual(units=8, normalize=True)
@@ -60,6 +61,11 @@ class FeedForwardResidual(keras.layers.Layer):
 
     def build(self, states_shape, vector_shape=None):
         size = states_shape[-1]
+        if size is None or (vector_shape is not None and vector_shape[-1] != size):
+            raise ValueError(
+                "The states must be of a known size, and the vector of the same. "
+                f"Received: states.shape={tuple(states_shape)}, vector.shape={vector_shape}"
+            )
         self.inner = keras.layers.Dense(self.units or 4 * size, "relu", dtype=self.dtype_policy, name="inner")
         self.outer = keras.layers.Dense(size, dtype=self.dtype_policy, name="outer")
         self.inner.build((None, size))

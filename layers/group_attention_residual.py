@@ -37,6 +37,9 @@ class GroupAttentionResidual(keras.layers.Layer):
     Masking:
         Masked words are not seen by others, and their output is zero. The mask is passed on.
 
+    Raises:
+        ValueError: as `GroupSelfAttention`.
+
     Example:
         >>> GroupAttentionResidual(num_heads=2, group_size=3)(np.ones((2, 7, 4), "float32")).shape
         TensorShape([2, 7, 4])

@@ -191,15 +191,16 @@ def _without_tiles(tiles, before, time):
 
 def _check(num_heads, group_size, offsets, window, scale):
     for name, value in (("num_heads", num_heads), ("group_size", group_size)):
-        if not (isinstance(value, int) and value >= 1) and not (name == "group_size" and value is None):
+        if not (_is_integer(value) and value >= 1) and not (name == "group_size" and value is None):
             raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
     if scale not in ("head", "model"):
         raise ValueError(f"`scale` must be 'head' or 'model'. Received: scale={scale!r}")
     if offsets is not None and (
-        len(offsets) != num_heads or any(not 0 <= offset < (group_size or 1) for offset in offsets)
+        len(offsets) != num_heads
+        or any(not (_is_integer(offset) and 0 <= offset < (group_size or 1)) for offset in offsets)
     ):
         raise ValueError(
-            "`offsets` must have one number per head, from 0 to below the group size. "
+            "`offsets` must have one integer per head, from 0 to below the group size. "
             f"Received: offsets={offsets!r}, num_heads={num_heads}, group_size={group_size!r}"
         )
     if window and (group_size is None or any(offsets or ())):
@@ -207,3 +208,7 @@ def _check(num_heads, group_size, offsets, window, scale):
             "A window needs a group size, and no offsets. "
             f"Received: window={window!r}, group_size={group_size!r}, offsets={offsets!r}"
         )
+
+
+def _is_integer(value):
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -9,8 +9,8 @@ version 2 takes their place, see `zoo.datasets.insurance_qa`.
     python -m recipes.ggsa_insurance --data DIR --table                    Table 5, but for IARNN-GATE
     python -m recipes.ggsa_insurance --data DIR --ablation                 the rows of Tables 3 and 4
     python -m recipes.ggsa_insurance --data DIR --negatives-from batch --loss listwise
-    python -m recipes.ggsa_insurance --data DIR --tune 9 --heads 6         Figure 8: group size
-    python -m recipes.ggsa_insurance --data DIR --tune 7 --group-size 10   Figure 8: heads
+    python -m recipes.ggsa_insurance --data DIR --tune 9 --tuner grid --heads 6         Figure 8: group size
+    python -m recipes.ggsa_insurance --data DIR --tune 7 --tuner grid --group-size 10   Figure 8: heads
 
 On a machine without a GPU, begin with smaller sizes, for instance `--embedding-size 120 --inner-units 240
 --max-candidate-length 80 --learning-rate 5e-4 --dev-pool 50`. iGGSA and attentive pooling read each answer anew under

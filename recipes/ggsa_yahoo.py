@@ -12,7 +12,8 @@ Without a vector file, vectors are trained on the training texts and further wit
 
 Departures from the paper: the vocabulary holds the training words and those of the vector file, not the words of
 dev and test; ties are broken against the system, because the files list the right answer last; the sizes of the
-dense head are ours. AP-CNN and AP-LSTM have the cosine and the pairwise loss of their own papers under either loss.
+dense head are ours. AP-CNN and AP-LSTM have the cosine and the pairwise loss of their own papers under either loss,
+NTN-LSTM, HD-LSTM and CTRN their dense heads and the pointwise loss; the LSTMs read in both directions.
 The small text form of 1,760 questions is no stand-in for the authors' split: its wrong answers are easier, and 1,280
 questions are little to train on.
 """
@@ -85,6 +86,7 @@ def recipe(hp):
         batch_size=hp.Int("batch_size", 16, 512, step=16, default=256),  # 4.2
         epochs=hp.Int("epochs", 1, 100, default=50),  # not given; ours
         patience=hp.Int("patience", 1, 20, default=5),  # not given; ours
+        list_size=5,  # a question's own answers
         max_query_length=50,  # 4.2
         max_candidate_length=50,
         embedding_size=hp.Int("embedding_size", 60, 300, step=60, default=300),  # only without a vector file

@@ -3,6 +3,7 @@
 from functools import partial
 
 from zoo import lexical, losses, optimizers
+from zoo.data import DataError
 from zoo.models.attentive_pooling import attentive_pooling
 from zoo.models.ctrn import ctrn
 from zoo.models.ggsa import ggsa
@@ -76,7 +77,6 @@ def self_attention(
     negatives,
     learning_rate,
     usual_loss,
-    fixed,
     **recipe,
 ):
     """A recipe of the GGSA paper.
@@ -89,38 +89,40 @@ def self_attention(
         word_dropout: of GGSA and its ablations.
         projection: D, on vectors that a file gives and that are not trained.
         train_embeddings: whether word vectors that a file gives are trained; others always are.
-        loss: ``"pairwise"`` or ``"listwise"``, on cosines, or ``"pointwise"``, on a dense head; CTRN takes the last,
-            attentive pooling none but the first two.
+        loss: ``"pairwise"`` or ``"listwise"``, on cosines, or ``"pointwise"``, on a dense head; CTRN, NTN-LSTM and
+            HD-LSTM take none but the last, attentive pooling none but the first two.
         margin: of the pairwise loss.
-        negatives: `zoo.negatives.Negatives` of a right answer; the pointwise loss takes whole lists, if these are of
-            the list itself.
+        negatives: `zoo.negatives.Negatives` of a right answer; if these are of the list itself, the pointwise loss
+            takes the lists as they are.
         learning_rate: of RMSprop.
         usual_loss: that of the tables; a row under the other one is named after it.
-        fixed: knobs that a search leaves alone, beside those that a row does not have.
         recipe: the other attributes of the `Recipe`.
     """
     if model in LEXICAL:
         return Recipe(model=model, scorer=LEXICAL[model](), **recipe)
     function, differences = _NEURAL[model]
-    # CTRN has a dense head alone; the attentive pooling of the tables has a cosine alone.
-    cosine = function is not ctrn and (loss != "pointwise" or function is attentive_pooling)
-    if not cosine and differences.get("similarity") == "gesd":
-        differences = differences | {"similarity": "mlp"}  # a similarity between 0 and 1 is no log-odds
-    if function is ctrn or (function is attentive_pooling and loss == "pointwise"):
-        loss = usual_loss = "pairwise" if cosine else "pointwise"
+    if function is ctrn or differences.get("similarity") in ("tensor", "holographic"):
+        loss = usual_loss = "pointwise"  # of their dense heads
+    if function is attentive_pooling and loss == "pointwise":
+        loss = "pairwise"  # of their cosine
+    if function is attentive_pooling and loss == "pairwise":
+        usual_loss = loss
+    similarity = differences.get("similarity", "cosine")
+    if loss == "pointwise" and similarity in ("cosine", "gesd"):  # between -1 and 1, so no log-odds
+        similarity = "mlp"
 
     def build(encoded):
         trainable = train_embeddings or encoded.trainable_embeddings
         settings = {"trainable_embeddings": trainable, "projection": 0 if trainable else projection} | head
         if function is ctrn:
             return ctrn(encoded.embeddings, filters=encoder["filters"], **settings)
-        settings["similarity"] = "cosine" if cosine else "mlp"
         if function is ggsa:
+            _check_heads(attention["heads"], settings["projection"] or encoded.embeddings.shape[1])
             settings |= _attention(attention, differences) | {"word_dropout": word_dropout}
         else:
             size = encoder["filters" if "cnn" in model else "lstm_units"]
             settings |= {"filters" if function is qa_cnn else "units": size} | differences
-        return function(encoded.embeddings, **settings)
+        return function(encoded.embeddings, **settings | {"similarity": similarity})
 
     return Recipe(
         model=model + ("" if loss == usual_loss else f"_{loss}"),
@@ -128,23 +130,40 @@ def self_attention(
         module=f"zoo.models.{function.__name__}",
         loss=_LOSSES[loss](margin),
         optimizer=partial(optimizers.RMSprop, learning_rate, rho=0.9, momentum=0.9),  # 4.2; the two 0.9 are ours
-        negatives=negatives if cosine or negatives.source != "list" else None,
-        task="ranking" if cosine else "binary",
-        fixed=(*fixed, *_without_effect(function, model, cosine)),
+        negatives=negatives if loss != "pointwise" or negatives.source != "list" else None,
+        task="binary" if loss == "pointwise" else "ranking",
+        without_effect=_without_effect(function, model, differences, similarity, loss, negatives),
         **recipe,
     )
 
 
-def _without_effect(function, model, cosine):
-    """The knobs that a row does not have: no search has to look at them."""
-    dead = {"dense_layers", "dense_units", "dropout"} if cosine else {"margin", "negatives"}
+def _without_effect(function, model, differences, similarity, loss, negatives):
+    """The knobs that a row does not have."""
+    dead = set()
+    if function is not ctrn:
+        dead |= {
+            "mlp": set(),
+            "holographic": {"dense_layers"},
+            "tensor": {"dense_layers", "dense_units", "dropout"},
+        }.get(similarity, {"dense_layers", "dense_units", "dropout"})
+    if loss != "pairwise":
+        dead |= {"margin"}
+    if negatives.source == "batch" or (negatives.source == "list" and loss == "pointwise"):
+        dead |= {"negatives"}
     if function is not ggsa:
         dead |= {"heads", "group_size", "inner_units", "num_blocks", "scale", "positions", "shared", "word_dropout"}
+    elif differences.get("group_size", 0) is None:
+        dead |= {"group_size"}
     if function is ggsa or function is ctrn or "cnn" in model:
         dead |= {"lstm_units"}
     if not (function is ctrn or "cnn" in model):
         dead |= {"filters"}
-    return dead
+    return tuple(sorted(dead))
+
+
+def _check_heads(heads, size):
+    if size % heads:
+        raise DataError("--heads", None, f"a number that divides the {size} numbers of a word", heads)
 
 
 def _attention(attention, differences):

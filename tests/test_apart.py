@@ -40,7 +40,11 @@ def one_by_one(model, split):
 
 
 @pytest.mark.parametrize(
-    "name, batch_size", [("ggsa", 4), ("ggsa", 100), ("iggsa", 4), ("iggsa_multihop", 5), ("two_blocks_apart", 3)]
+    "name, batch_size",
+    [
+        *(("ggsa", 4), ("ggsa", 100), ("ggsa_attention", 4), ("iggsa", 4), ("iggsa_multihop", 5)),
+        *(("two_blocks_apart", 3), ("ap_lstm", 3), ("ap_cnn_mlp", 4)),
+    ],
 )
 def test_same_scores(name, batch_size, split, monkeypatch):
     function, arguments = MODELS[name]
@@ -50,8 +54,9 @@ def test_same_scores(name, batch_size, split, monkeypatch):
     np.testing.assert_allclose(score_split(model, split, batch_size), one_by_one(model, split), atol=1e-5)
 
 
-def test_each_text_is_encoded_once_and_each_pair_matched_once(split, monkeypatch):
-    function, arguments = MODELS["iggsa"]
+@pytest.mark.parametrize("name", ["ggsa", "iggsa", "ap_lstm"])
+def test_each_text_is_encoded_once_and_each_pair_matched_once(name, split, monkeypatch):
+    function, arguments = MODELS[name]
     parts = apart.parts(function(embeddings(size=8), **arguments))
     seen = {"query": 0, "candidate": 0, "match": 0}
 
@@ -64,8 +69,8 @@ def test_each_text_is_encoded_once_and_each_pair_matched_once(split, monkeypatch
 
         monkeypatch.setattr(part, "predict_on_batch", count)
 
-    for name in seen:
-        counted(name, getattr(parts, name))
+    for part in seen:
+        counted(part, getattr(parts, part))
     apart.score(parts, split, batch_size=2)
     pairs = set(zip(split.query_of_group[split.group_of_pair], split.candidate_of_pair, strict=True))
     assert seen == {"query": 7, "candidate": 9, "match": len(pairs)} and len(pairs) < len(split.labels)
@@ -96,6 +101,8 @@ def test_a_loaded_model_is_cut_alike(split, tmp_path):
         "qa_lstm_multihop_mlp",
         "ntn_lstm",
         "hd_lstm",
+        "ap_lstm",
+        "ap_cnn_mlp",
     ],
 )
 def test_within_a_batch_every_query_meets_every_candidate(name, split):
@@ -111,9 +118,7 @@ def test_within_a_batch_every_query_meets_every_candidate(name, split):
     assert {id(weight) for weight in view.weights} == {id(weight) for weight in model.weights}
 
 
-@pytest.mark.parametrize("name", ["ap_lstm", "cnn"])
-def test_within_a_batch_texts_must_be_encoded_apart(name):
-    function, arguments = MODELS.get(name, (cnn, {"filters": 4}))
-    model = function(embeddings(size=8), **arguments)
+def test_within_a_batch_texts_must_be_encoded_apart():
+    model = cnn(embeddings(size=8), filters=4)
     with pytest.raises(ValueError, match=f"Received: model='{model.name}'"):
         apart.within_batch(model)

@@ -1,5 +1,6 @@
 """The layers around group self-attention against the paper's equations, one word at a time in float64."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -159,6 +160,8 @@ def test_promises(layer, arguments, inputs, masks):
         (lambda: GlobalGate()(np.zeros((2, 3), "float32")), r"inputs.shape=\(2, 3\)"),
         (lambda: SinusoidalPositions("none"), "form='none'"),
         (lambda: FeedForwardResidual(units=0), "units=0"),
+        (lambda: FeedForwardResidual()(keras.Input((None, None))), r"states.shape=\(None, None, None\)"),
+        (lambda: FeedForwardResidual()(np.ones((2, 3, 4)), np.ones((2, 5))), r".*vector.shape=\(2, 5\)"),
         (lambda: AttentionPooling(units=1.5), "units=1.5"),
         (lambda: VectorSimilarity("dot"), "mode='dot'"),
     ],

@@ -8,11 +8,13 @@ import pytest
 from recipes import ggsa_insurance, ggsa_yahoo, self_attention
 from tests.checks import check_model
 from tests.toy_models import embeddings, ids
-from zoo import tuning
+from zoo import command_line, tuning
+from zoo.data import DataError
 from zoo.models.attentive_pooling import attentive_pooling
 from zoo.models.ggsa import ggsa
 from zoo.models.qa_cnn import qa_cnn
 from zoo.models.qa_lstm import qa_lstm
+from zoo.recipe import Options
 
 GGSA = {"num_heads": 2, "group_size": 3, "offsets": (0, 2), "inner_units": 6, "dense_units": 5, "word_dropout": 0.1}
 GLOBAL = {"group_size": None, "offsets": None, "gate": False, "normalize": True}
@@ -72,7 +74,11 @@ def test_rows_under_the_other_loss_have_a_name_and_a_head_of_their_own():
     assert pairwise.published[pairwise.model] == {"p@1": 0.7845, "mrr": 0.8507}
     # Attentive pooling is compared by its cosine, CTRN by its head, whatever the loss of the others.
     assert (row(ggsa_yahoo, model="ap_lstm").model, row(ggsa_yahoo, model="ap_lstm").task) == ("ap_lstm", "ranking")
-    assert (row(ggsa_yahoo, model="ctrn", loss="pairwise").model) == "ctrn"
+    assert row(ggsa_yahoo, model="ap_lstm", loss="pairwise").model == "ap_lstm"
+    assert row(ggsa_insurance, model="ap_lstm", loss="listwise").model == "ap_lstm_listwise"
+    for model in ("ctrn", "ntn_lstm", "hd_lstm"):
+        pointwise = row(ggsa_yahoo, model=model, loss="pairwise")
+        assert (pointwise.model, pointwise.task) == (model, "binary")
     gesd = row(ggsa_insurance, model="cnn_gesd", loss="pointwise")
     encoded = SimpleNamespace(embeddings=embeddings(size=8), trainable_embeddings=True)
     assert gesd.model == "cnn_gesd_pointwise" and gesd.build(encoded).layers[-1].name != "similarity"
@@ -103,12 +109,70 @@ def test_rows_of_the_ablation_differ_as_in_the_papers_tables():
     assert row("iggsa_multihop") == row("iggsa") | {"composition": "multihop"}
 
 
-def test_a_search_leaves_out_the_knobs_that_a_row_has_not():
-    recipe = ggsa_yahoo.recipe(tuning.hyperparameters(model="ntn_lstm"))
-    assert {"heads", "group_size", "filters", "margin", "negatives", "word_dropout"} <= set(recipe.fixed)
-    assert not {"lstm_units", "learning_rate"} & set(recipe.fixed)
-    recipe = ggsa_yahoo.recipe(tuning.hyperparameters(model="ggsa", loss="pairwise"))
-    assert {"lstm_units", "filters", "dense_units"} <= set(recipe.fixed) and "heads" not in recipe.fixed
+def without_effect(module, **knobs):
+    return set(module.recipe(tuning.hyperparameters(**knobs)).without_effect)
+
+
+def test_knobs_that_a_row_has_not():
+    ntn, hd = (without_effect(ggsa_yahoo, model=f"{name}_lstm") for name in ("ntn", "hd"))
+    assert {"heads", "group_size", "filters", "margin", "negatives", "word_dropout", "dense_units"} <= ntn
+    assert not {"lstm_units", "learning_rate"} & ntn
+    assert ntn - hd == {"dense_units", "dropout"}
+    pairwise = without_effect(ggsa_yahoo, model="ggsa", loss="pairwise")
+    assert {"lstm_units", "filters", "dense_units"} <= pairwise and not {"heads", "margin", "negatives"} & pairwise
+    assert "group_size" in without_effect(ggsa_insurance, model="global")
+    assert {"margin", "negatives"} <= without_effect(ggsa_insurance, loss="listwise", negatives_from="batch")
+
+
+@pytest.mark.parametrize("module", [ggsa_insurance, ggsa_yahoo])
+def test_knobs_of_no_effect_change_no_weight_and_others_do(module):
+    """Of the knobs that say how large a part is."""
+    encoded = SimpleNamespace(embeddings=embeddings(size=12), trainable_embeddings=True)
+    sizes = {"lstm_units": 60, "filters": 320, "dense_units": 96, "dense_layers": 3, "inner_units": 120}
+
+    def shapes(**knobs):
+        model = module.recipe(tuning.hyperparameters(**knobs)).build(encoded)
+        return sorted(tuple(weight.shape) for weight in model.weights)
+
+    for name in module.PUBLISHED.get("test1", module.PUBLISHED):
+        if name == "random" or name.endswith("_pairwise"):
+            continue
+        for knob, value in sizes.items():
+            same = shapes(model=name) == shapes(model=name, **{knob: value})
+            assert same == (knob in without_effect(module, model=name)), (name, knob)
+
+
+@pytest.mark.parametrize("tuner", ["grid", "bayesian"])
+@pytest.mark.parametrize("model, loss", [("ggsa", "pairwise"), ("iggsa", "pointwise"), ("ggsa", "listwise")])
+def test_figure_8_is_searched(model, loss, tuner, tmp_path, monkeypatch):
+    """Every group size once, whatever else the row has or has not."""
+    tried = []
+
+    def train(recipe, folder, dataset, options, seed):
+        tried.append(options.knobs["group_size"])
+        return SimpleNamespace(metrics={"training": {"interrupted": False}, "dev": {"p@1": 0.5}}, folder=folder)
+
+    monkeypatch.setattr(tuning, "train", train)
+    values = {"model": model, "loss": loss, "heads": 6}
+    options = Options(say=lambda line: None)
+    dataset = SimpleNamespace(metrics=("p@1",))
+    tuning.tune(ggsa_insurance.recipe, dataset, tmp_path, options, values=values, trials=9, tuner=tuner)
+    assert len(tried) == 9 and (tuner == "bayesian" or sorted(tried) == list(range(4, 21, 2)))
+
+
+def test_a_knob_that_the_row_has_not_is_refused(capsys):
+    for knob, flags in (("--heads 4", ["--model=cnn"]), ("--group-size 6", ["--ablation", "--model=cnn"])):
+        with pytest.raises(SystemExit) as stopped:
+            command = [*flags, *knob.split()]
+            tables = {"ablation": [{"model": "global"}, {"model": "cnn"}]}
+            command_line.main(ggsa_insurance.recipe, "", tables=tables, command=command)
+        assert stopped.value.code == 2 and f"Received: {knob}" in capsys.readouterr().err
+
+
+def test_heads_must_divide_the_words():
+    encoded = SimpleNamespace(embeddings=embeddings(size=8), trainable_embeddings=True)
+    with pytest.raises(DataError, match="--heads.*8 numbers of a word.*6"):
+        ggsa_insurance.recipe(tuning.hyperparameters()).build(encoded)
 
 
 def test_question_and_answer_share_their_weights_unless_told():

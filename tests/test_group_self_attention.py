@@ -133,6 +133,8 @@ def test_promises_with_offsets_and_without_groups(arguments):
         ({"num_heads": 0}, "num_heads=0"),
         ({"group_size": 0}, "group_size=0"),
         ({"group_size": 2.5}, "group_size=2.5"),
+        ({"num_heads": True}, "num_heads=True"),
+        ({"num_heads": 2, "group_size": 3, "offsets": (0.5, 1.0)}, r"offsets=\(0.5, 1.0\)"),
         ({"scale": "sum"}, "scale='sum'"),
         ({"num_heads": 2, "offsets": (0,)}, r"offsets=\(0,\)"),
         ({"num_heads": 2, "group_size": 3, "offsets": (0, 3)}, r"offsets=\(0, 3\)"),

@@ -1,17 +1,19 @@
 """Scoring long lists with a model that encodes both sides apart: each distinct text is encoded once.
 
 Such a model marks where its texts are encoded: the layers ``query_encoding_1``, ``query_encoding_2``, ... give
-arrays ``[B, ...]`` of the query, none of them with an axis of time, and ``candidate_encoding_1``, ... give arrays
-``[B, L, ...]`` of the candidates, which may have one. The score needs nothing else. Pools of 500 that share their
-answers cost one encoding per answer in place of one per pair, and, where the rest is cheap, little more.
+arrays ``[B, ...]`` of the query, ``candidate_encoding_1``, ... arrays ``[B, L, ...]`` of the candidates: vectors, or
+states of words ``[..., T, D]`` beside their mask ``[..., T]``. The score needs nothing else. Pools of 500 that share
+their answers cost one encoding per answer in place of one per pair, and, where the rest is cheap, little more.
 
 Memory holds the encodings of all queries, and of a few candidates at a time: these are taken by length, and all
-pairs of a candidate are scored while its encoding is at hand.
+pairs of a candidate are scored while its encoding is at hand. States stand once for all their queries, so that what
+is made of them alone is made once.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import keras
@@ -58,7 +60,7 @@ def within_batch(model: keras.Model) -> keras.Model:
     """A view of a model that scores each query of a batch with the first candidate of every other: ``[B, B]``.
 
     Each text is encoded once. Vectors cost little more; states that are read under the query, by attention,
-    several hops or iGGSA, are read ``B`` times.
+    several hops, attentive pooling or iGGSA, are read ``B`` times.
 
     Raises:
         ValueError: if the model does not encode query and candidate apart.
@@ -97,11 +99,15 @@ def score(model: Parts, split, batch_size: int) -> np.ndarray:
     scores = np.zeros(len(keys), "float32")
     for start, first, last in zip(range(0, num_candidates, batch_size), bounds, bounds[1:], strict=False):
         texts = by_length[start : start + batch_size]
-        encodings = [x[: len(texts), 0] for x in _encode(model.candidate, candidate_ids, texts[:, None])]
+        encodings = [x[: len(texts)] for x in _encode(model.candidate, candidate_ids, texts[:, None])]  # [n, 1, ...]
+        of_words = len(encodings) > 1  # states and their mask
+        places = rank[candidate_of[order[first:last]]] - start
         rows = max(1, _BUDGET // max(1, max(x[0].size for x in encodings)))
-        for pairs in np.split(order[first:last], range(rows, last - first, rows)):
-            places = rank[candidate_of[pairs]] - start
-            inputs = [x[query_of[pairs]] for x in query] + [x[places][:, None] for x in encodings]
+        for portion in _portions(places, rows, alone=of_words):
+            pairs, candidates = order[first:last][portion], places[portion]
+            inputs = [x[query_of[pairs]] for x in query] + [
+                x[candidates[:1] if of_words else candidates] for x in encodings
+            ]
             outputs = model.match.predict_on_batch(inputs)
             outputs = outputs["score"] if isinstance(outputs, dict) else outputs
             scores[pairs] = np.asarray(outputs)[: len(pairs), 0]
@@ -111,6 +117,14 @@ def score(model: Parts, split, batch_size: int) -> np.ndarray:
 def _encodings(model, side):
     layers = [layer for layer in model.layers if layer.name.startswith(f"{side}_encoding_")]
     return [layer.output for layer in sorted(layers, key=lambda layer: layer.name)]
+
+
+def _portions(places, rows, alone):
+    """Slices of sorted places, of at most ``rows``, and with ``alone`` of one place each."""
+    bounds = [0, *(np.flatnonzero(np.diff(places)) + 1 if alone else ()), len(places)]
+    for first, last in pairwise(bounds):
+        for start in range(first, last, rows):
+            yield slice(start, min(start + rows, last))
 
 
 def _by_length(ids):
@@ -123,7 +137,15 @@ def _encoded_queries(encoder, ids, batch_size):
     encoded = [[x[: len(texts)] for x in _encode(encoder, ids, texts)] for texts in batches]
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    return [np.concatenate(parts)[place] for parts in zip(*encoded, strict=True)]
+    return [np.concatenate(_alike(parts))[place] for parts in zip(*encoded, strict=True)]
+
+
+def _alike(parts):
+    """Arrays ``[n, ...]`` padded behind, by zeros and False, to one shape but for ``n``: time differs."""
+    shape = np.max([x.shape[1:] for x in parts], axis=0)
+    return [
+        np.pad(x, [(0, 0), *((0, most - size) for most, size in zip(shape, x.shape[1:], strict=True))]) for x in parts
+    ]
 
 
 def _encode(encoder, ids, texts):

@@ -85,8 +85,12 @@ def _check_use(parser, recipe, flags, values, rows):
         chosen = recipe(tuning.hyperparameters(**values))
         if chosen.build is None:
             parser.error(f"--tune needs a model that is trained. Received: --model {values['model']}")
-        if {knob.name for knob in tuning.knobs(recipe)} <= {*values, *chosen.fixed}:
+        if {knob.name for knob in tuning.knobs(recipe)} <= {*values, *chosen.fixed, *chosen.without_effect}:
             parser.error(f"--tune needs a knob that is not set. Received: {values}")
+    of_rows = [set(recipe(tuning.hyperparameters(**values | row)).without_effect) for row in rows or [{}]]
+    for name in set.intersection(*of_rows) & values.keys():
+        flag = f"--{name.replace('_', '-')} {values[name]}"
+        parser.error(f"the model that is trained does not have this knob. Received: {flag}")
     if flags.start:
         if not all((flags.start / name).is_file() for name in ("model.keras", "recipe.json")):
             parser.error(f"--from must name the folder of a run with a trained model. Received: {str(flags.start)!r}")

@@ -129,6 +129,8 @@ class Recipe:
             no scale; ``"regression"``: it is a value on the labels' scale.
         outputs: name to meaning of the outputs that the model has, or may have, beside its score.
         fixed: knobs that a search leaves alone.
+        without_effect: knobs that the recipe has and this row has not: a search leaves them alone, and a command
+            that sets one for this row alone is refused.
         on_sample: values of knobs for the made-up sample, which is smaller than the real data.
     """
 
@@ -173,4 +175,5 @@ class Recipe:
     task: str = "binary"
     outputs: dict[str, str] = field(default_factory=dict)
     fixed: tuple[str, ...] = ("model",)
+    without_effect: tuple[str, ...] = ()
     on_sample: dict = field(default_factory=dict)

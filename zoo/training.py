@@ -88,7 +88,7 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         name: encode_split(groups, encoder, dataset.fields, recipe.max_query_length, recipe.max_candidate_length)
         for name, groups in dataset.splits.items()
     }
-    if recipe.own_vectors and not files:
+    if recipe.own_vectors and not files and not options.start:  # which has its own
         known = [splits[name] for name in dataset.training_splits]
         coverage = own_vectors.train(known, embeddings, 1 + encoder.oov_buckets, encoder.words, seed)
     return EncodedDataset(encoder, splits, embeddings, has_vector, tuple(files), coverage, dataset)

@@ -20,6 +20,7 @@ from zoo.training import train
 
 TUNERS = {
     "bayesian": keras_tuner.BayesianOptimization,
+    "grid": keras_tuner.GridSearch,
     "hyperband": keras_tuner.Hyperband,
     "random": keras_tuner.RandomSearch,
 }
@@ -60,7 +61,7 @@ def tune(
         options: how to train.
         values: knobs that are set, and so not searched.
         trials: number of trials.
-        tuner: ``"bayesian"``, ``"hyperband"`` or ``"random"``.
+        tuner: ``"bayesian"``, ``"grid"`` (every value in turn), ``"hyperband"`` or ``"random"``.
         seed: of the search and of each trial.
 
     Returns:
@@ -73,7 +74,8 @@ def tune(
     """
     space = hyperparameters(**values)
     first: Recipe = recipe(space)
-    settled = values | {name: space.get(name) for name in first.fixed}
+    left_alone = [name for name in (*first.fixed, *first.without_effect) if name in space.values]
+    settled = values | {name: space.get(name) for name in left_alone}
     space = hyperparameters(**settled)
     recipe(space)
     free = [knob.name for knob in space.space if knob.name not in settled]
@@ -107,6 +109,8 @@ def tune(
             return {f"dev_{metric}": run.metrics["dev"][metric]}
 
     limit = {"max_epochs": first.epochs} if tuner == "hyperband" else {"max_trials": trials}
+    if tuner == "bayesian":  # by default three for each knob, those that are set among them, are drawn at random first
+        limit["num_initial_points"] = 3 * len(free)
     search = Search(
         objective=keras_tuner.Objective(f"dev_{metric}", direction(metric)),
         hyperparameters=space,

@@ -215,12 +215,13 @@ def _groups(rows, words, answers, asked, path: Path, whole: bool) -> list[Group]
 
 
 def _thinned(group: Group, size: int) -> Group:
-    """The right candidates and some others, ``size`` in all, drawn by their text alone."""
+    """The right candidates and some others, ``size`` in all, drawn by their text, and their number of equal ones."""
 
     def drawn_at(place):
         if group.labels[place] > 0:
             return b""
-        return hashlib.blake2b("\n".join([*group.query, *group.candidates[place]]).encode()).digest()
+        copy = group.candidates[:place].count(group.candidates[place])
+        return hashlib.blake2b("\n".join([*group.query, *group.candidates[place], str(copy)]).encode()).digest()
 
     kept = sorted(sorted(range(len(group.labels)), key=drawn_at)[:size])
     return group._replace(

@@ -7,7 +7,7 @@ from layers.list_wise import ListWise
 from layers.masking import token_mask
 from layers.vector_similarity import VectorSimilarity
 from zoo.models import parts
-from zoo.models.matching import word_vectors
+from zoo.models.matching import marked, word_vectors
 
 
 def attentive_pooling(
@@ -57,7 +57,8 @@ def attentive_pooling(
         states = keras.layers.Bidirectional(lstm, name="bidirectional_lstm")(look_up(text), mask=mask)
     read = ListWise(keras.Model(text, [states, mask], name="text_reader"), name="reader")
     query, candidate = parts.pair_inputs()
-    (query_states, query_mask), (candidate_states, candidate_mask) = read(query), read(candidate)
+    query_states, query_mask = marked("query", read(query))
+    candidate_states, candidate_mask = marked("candidate", read(candidate))
     vectors = AttentivePooling(name="pooling")(
         query_states, candidate_states, query_mask=query_mask, candidate_mask=candidate_mask
     )

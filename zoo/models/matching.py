@@ -109,13 +109,14 @@ def matching(
         _, *candidate_parts = read(candidate)
         if pooled and not reader.candidate:
             candidate_parts = [pool(candidate_parts[0], mask=candidate_parts[1])]
-    pair = _vectors(reader.candidate, composition, _marked("query", query_parts), _marked("candidate", candidate_parts))
+    pair = _vectors(reader.candidate, composition, marked("query", query_parts), marked("candidate", candidate_parts))
     head = {"dense_layers": dense_layers, "dense_units": dense_units, "dropout": dropout, "l2": l2}
     score = _score(*pair, similarity, slices, head)
     return keras.Model({"query": query, "candidate": candidate}, score, name=name)
 
 
-def _marked(side, tensors):
+def marked(side, tensors):
+    """The encodings of a ``side``, ``"query"`` or ``"candidate"``, under the names that `zoo.apart` looks for."""
     return [
         keras.layers.Identity(name=f"{side}_encoding_{number}", dtype=x.dtype)(x)
         for number, x in enumerate(tensors, start=1)

@@ -105,9 +105,8 @@ def score(model: Parts, split, batch_size: int) -> np.ndarray:
         rows = max(1, _BUDGET // max(1, max(x[0].size for x in encodings)))
         for portion in _portions(places, rows, alone=of_words):
             pairs, candidates = order[first:last][portion], places[portion]
-            inputs = [x[query_of[pairs]] for x in query] + [
-                x[candidates[:1] if of_words else candidates] for x in encodings
-            ]
+            candidates = candidates[:1] if of_words else candidates
+            inputs = [x[query_of[pairs]] for x in query] + [x[candidates] for x in encodings]
             outputs = model.match.predict_on_batch(inputs)
             outputs = outputs["score"] if isinstance(outputs, dict) else outputs
             scores[pairs] = np.asarray(outputs)[: len(pairs), 0]

@@ -27,6 +27,8 @@ class FeedForwardResidual(keras.layers.Layer):
         normalize: whether the sum is normalized.
         epsilon: of the normalization.
         dropout: rate on the residual; the paper has none.
+        outer_initializer: of W_2; from small numbers the residual begins with little effect, and does not disturb
+            what is trained already.
 
     Call arguments:
         states: `[..., T, D]`.
@@ -49,7 +51,9 @@ class FeedForwardResidual(keras.layers.Layer):
         TensorShape([2, 3, 4])
     """
 
-    def __init__(self, units=None, normalize=False, epsilon=1e-6, dropout=0.0, **kwargs):
+    def __init__(
+        self, units=None, normalize=False, epsilon=1e-6, dropout=0.0, outer_initializer="glorot_uniform", **kwargs
+    ):
         if units is not None and not (isinstance(units, int) and units >= 1):
             raise ValueError(f"`units` must be a positive integer, or None. Received: units={units!r}")
         super().__init__(**kwargs)
@@ -57,6 +61,7 @@ class FeedForwardResidual(keras.layers.Layer):
         self.normalize = normalize
         self.epsilon = epsilon
         self.dropout = dropout
+        self.outer_initializer = keras.initializers.get(outer_initializer)
         self.supports_masking = True
 
     def build(self, states_shape, vector_shape=None):
@@ -67,7 +72,9 @@ class FeedForwardResidual(keras.layers.Layer):
                 f"Received: states.shape={tuple(states_shape)}, vector.shape={vector_shape}"
             )
         self.inner = keras.layers.Dense(self.units or 4 * size, "relu", dtype=self.dtype_policy, name="inner")
-        self.outer = keras.layers.Dense(size, dtype=self.dtype_policy, name="outer")
+        self.outer = keras.layers.Dense(
+            size, kernel_initializer=self.outer_initializer, dtype=self.dtype_policy, name="outer"
+        )
         self.inner.build((None, size))
         self.outer.build((None, self.inner.units))
         self.drop = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy)
@@ -103,4 +110,5 @@ class FeedForwardResidual(keras.layers.Layer):
             "normalize": self.normalize,
             "epsilon": self.epsilon,
             "dropout": self.dropout,
+            "outer_initializer": keras.initializers.serialize(self.outer_initializer),
         }

@@ -196,7 +196,8 @@ def _check(num_heads, group_size, offsets, window, scale):
     if scale not in ("head", "model"):
         raise ValueError(f"`scale` must be 'head' or 'model'. Received: scale={scale!r}")
     if offsets is not None and (
-        len(offsets) != num_heads
+        not isinstance(offsets, (tuple, list))
+        or len(offsets) != num_heads
         or any(not (_is_integer(offset) and 0 <= offset < (group_size or 1)) for offset in offsets)
     ):
         raise ValueError(

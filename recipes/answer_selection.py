@@ -29,7 +29,7 @@ def answer_selection(*, model, network, learning_rate, alignment="ratio", **reci
         model: a name out of `MODELS`.
         network: what all networks take, see `zoo.models.parts.encoded_apart`, and ``filters``.
         learning_rate: of Adam (the paper's optimizer).
-        alignment: of CTRN's crossed gates.
+        alignment: of CTRN's crossed gates; no other model has it.
         recipe: the other attributes of the `Recipe`.
     """
     if model in _LEXICAL:
@@ -50,6 +50,7 @@ def answer_selection(*, model, network, learning_rate, alignment="ratio", **reci
         module=f"zoo.models.{model}",
         loss=lambda: losses.pointwise,  # Eq. 3
         optimizer=partial(optimizers.Adam, learning_rate),
+        without_effect=() if model == "ctrn" else ("alignment",),
         on_sample=ON_SAMPLE,
         **recipe,
     )

@@ -51,7 +51,7 @@ ON_SAMPLE = {
     "inner_units": 120,
     "lstm_units": 32,
     "filters": 64,
-    "learning_rate": 1e-3,
+    "learning_rate": 3e-4,
     "word_dropout": 0.1,
     "epochs": 8,
 }

@@ -12,7 +12,7 @@ MEANINGS = {
     "max_length": "tokens kept of a title, and of a body",
     "max_query_length": "tokens kept of a query",
     "max_candidate_length": "tokens kept of a candidate",
-    "negatives": "wrong candidates per right one, under the pairwise loss; in question retrieval, where they come from",
+    "negatives": "wrong candidates per right one, the hardest of which counts",
     "negatives_from": "where wrong candidates come from; batch: the right ones of its other queries",
     "num_negatives": "wrong candidates per right one, at most; the hardest counts",
     # Words
@@ -65,7 +65,7 @@ MEANINGS = {
     "learning_rate": "size of the training steps",
     "accumulator": "where Adagrad's sums begin",
     "clip": "largest norm of a step's gradient",
-    "batch_size": "pairs per training step; for question retrieval, queries",
+    "batch_size": "pairs per training step, a right candidate and each of its wrong ones counted",
     "epochs": "passes over the training data, at most",
     "patience": "epochs without a better dev metric before training ends",
     # Before and after the training

@@ -154,8 +154,15 @@ def recipe(hp):
         outputs=OUTPUTS,
         fixed=("model", "held_out", "synonyms", "pretraining", "calibrate", "entailment")
         + ("epochs", "pretraining_epochs", "patience", "embedding_size"),
+        without_effect=_without_effect(model),
         on_sample={"optimizer": "adam", "epochs": 16},
     )
+
+
+def _without_effect(model):
+    """The knobs that a row does not have."""
+    dead = () if model == "classifier" else ("hidden",)
+    return dead + {"mean": ("forget_bias", "deviation"), "gru": ("forget_bias",)}.get(model, ())
 
 
 def _optimizer(name, learning_rate, clip):

@@ -125,5 +125,24 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
         embedding_size=size,
         on_sample=ON_SAMPLE if siamese else ON_SAMPLE | ADAGRAD_ON_SAMPLE,
         fixed=("model", "epochs", "patience", "noisy_pairs", "noisy_epochs", "noisy_batch_size"),
+        without_effect=_without_effect(model, by_char, noise and not by_noise, vocabulary, network["self_attention"]),
         **recipe,
     )
+
+
+def _without_effect(model, by_char, without_noise, vocabulary, self_attention):
+    """The knobs that a row does not have."""
+    dead = set()
+    if not by_char:
+        dead |= {"ngrams", "ngram_rows", "ngram_vocabulary"}
+    elif vocabulary:
+        dead |= {"ngram_rows"}
+    if "decatt" not in model:
+        dead |= {"context", "self_attention"}
+    if "decatt" not in model or not self_attention:
+        dead |= {"values", "max_distance"}
+    if without_noise:
+        dead |= {"noisy_pairs", "noisy_epochs", "noisy_batch_size"}
+    if model in _SIAMESE:
+        dead |= {"accumulator"}
+    return tuple(sorted(dead))

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from scipy.stats import rankdata
 
-from recipes import question_figures
+from recipes import knob_meanings, question_figures
 from zoo import lexical, losses, optimizers
 from zoo.batches import score_split
 from zoo.data import DataError
@@ -19,6 +19,10 @@ from zoo.negatives import Negatives
 from zoo.pretraining import TitleBatches, perplexity, target_numbers
 from zoo.recipe import Recipe
 
+MEANINGS = knob_meanings.MEANINGS | {
+    "negatives": "where wrong candidates come from",
+    "batch_size": "queries per training step",
+}
 _WORD = re.compile(r"\w\w+")  # of scikit-learn's TfidfVectorizer
 
 OOV_BUCKETS = 1  # unknown words are not read, so one id does for all

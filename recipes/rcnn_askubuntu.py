@@ -22,8 +22,7 @@ titles end after 30 tokens, questions that were marked in both directions stand 
 import sys
 from functools import partial
 
-from recipes.knob_meanings import MEANINGS
-from recipes.question_retrieval import knobs, question_retrieval
+from recipes.question_retrieval import MEANINGS, knobs, question_retrieval
 from zoo import lexical, samples
 from zoo.command_line import main
 from zoo.datasets import ask_ubuntu

@@ -20,8 +20,7 @@ For the others see `recipes.rcnn_askubuntu`.
 
 import sys
 
-from recipes.knob_meanings import MEANINGS
-from recipes.question_retrieval import knobs, question_retrieval
+from recipes.question_retrieval import MEANINGS, knobs, question_retrieval
 from zoo import lexical, samples
 from zoo.command_line import main
 from zoo.datasets import qatar_living_questions

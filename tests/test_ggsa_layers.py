@@ -142,7 +142,7 @@ def test_equal_and_zero_vectors_have_finite_similarity_and_slope():
         ),
         (
             FeedForwardResidual,
-            {"units": 6, "normalize": True, "epsilon": 1e-3, "dropout": 0.5},
+            {"units": 6, "normalize": True, "epsilon": 1e-3, "dropout": 0.5, "outer_initializer": "zeros"},
             {"states": X, "vector": VECTOR},
             {"states_mask": MASK},
         ),

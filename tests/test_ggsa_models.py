@@ -175,6 +175,17 @@ def test_heads_must_divide_the_words():
         ggsa_insurance.recipe(tuning.hyperparameters()).build(encoded)
 
 
+def test_iggsa_begins_as_the_ggsa_whose_weights_it_takes():
+    trained, fresh = (build(name) for name in ("ggsa", "iggsa"))
+    there = {weight.path: weight for weight in trained.weights}
+    new = [weight for weight in fresh.weights if weight.path not in there]
+    assert new and all(weight.path.startswith("question_aware_residual/") for weight in new)
+    for weight in fresh.weights:
+        if weight.path in there:
+            weight.assign(there[weight.path])
+    np.testing.assert_allclose(fresh(ids()), trained(ids()), atol=1e-3)
+
+
 def test_question_and_answer_share_their_weights_unless_told():
     shared, apart = (ggsa(embeddings(size=8), **GGSA, shared=shared) for shared in (True, False))
     assert len(apart.trainable_weights) - 1 == 2 * (len(shared.trainable_weights) - 1)  # the embedding stays one

@@ -193,7 +193,8 @@ def _run(recipe, space, values, rows, flags, load):
         data_lines=tuple(report.lines()),
     )
     if sample:
-        print(f"set for the sample{', and so not searched' if flags.tune else ''}: {chosen.on_sample}")
+        ours = {name: value for name, value in chosen.on_sample.items() if name not in values}
+        print(f"set for the sample{', and so not searched' if flags.tune else ''}: {ours}")
     if flags.tune:
         _tune(recipe, dataset, flags, options, _settled(recipe, values, sample))
     else:
@@ -268,7 +269,8 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
         trained = []
         for seed in seeds:
             folder = runs.new_folder(flags.runs, chosen.name, f"{chosen.model}-{seed}")
-            settings = dataclasses.replace(options, knobs=dict(hp.values))
+            knobs = {name: value for name, value in hp.values.items() if name not in chosen.without_effect}
+            settings = dataclasses.replace(options, knobs=knobs)
             if is_table and not chosen.continues:
                 settings = dataclasses.replace(settings, start=None)
             run = train(chosen, folder, dataset, settings, seed)

@@ -43,6 +43,12 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
         autoescape=jinja2.select_autoescape(["html"]),
     )
     metric_keys = [name for name in run.metrics[run.splits[-1]] if not name.startswith("num_")]
+    columns = []
+    for split in run.splits:
+        columns.append((split, run.metrics[split]))
+        # Most papers' figures are of test alone.
+        if split != "dev" or "dev" in published:
+            columns.append((f"the paper, {split}", published_on(published, split).get(run.settings["model"], {})))
     history = _read_history(run.folder / "history.csv")
     content = {
         "settings": run.settings,
@@ -52,14 +58,9 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
             for name, value in run.settings["knobs"].items()
             if name != "embedding_size" or not run.settings["embeddings"]["files"]
         },
+        "columns": [heading for heading, _ in columns],
         "metrics": [
-            (
-                _METRIC_NAMES.get(name, name),
-                [run.metrics[split].get(name) for split in run.splits],
-                paper.get(name),
-            )
-            for paper in [published_on(published, run.splits[-1]).get(run.settings["model"], {})]
-            for name in metric_keys
+            (_METRIC_NAMES.get(name, name), [column.get(name) for _, column in columns]) for name in metric_keys
         ],
         "metric_keys": metric_keys,
         "splits": [(split, run.metrics[split]) for split in run.splits],

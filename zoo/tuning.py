@@ -93,7 +93,8 @@ def tune(
             chosen = recipe(trial.hyperparameters)
             # Hyperband decides how long a trial may train.
             chosen = dataclasses.replace(chosen, epochs=values.get("tuner/epochs", chosen.epochs))
-            knobs = {name: values[name] for name in [*settled, *free]} | {"epochs": chosen.epochs}
+            had = [name for name in (*settled, *free) if name not in first.without_effect]
+            knobs = {name: values[name] for name in had} | {"epochs": chosen.epochs}
             chosen_options = dataclasses.replace(options, knobs=knobs)
             try:
                 run = train(chosen, root / f"trial-{trial.trial_id}", dataset, chosen_options, seed)

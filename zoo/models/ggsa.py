@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import keras
+
 from layers.feed_forward_residual import FeedForwardResidual
 from layers.group_attention_residual import GroupAttentionResidual
 from layers.masking import token_mask
@@ -100,7 +102,9 @@ def ggsa(
             **settings,
         )
 
-    question_aware = feed_forward(normalize=True, name="question_aware_residual")
+    # It begins with next to no effect: iGGSA begins as GGSA, whose weights it may start from.
+    small = keras.initializers.RandomNormal(stddev=1e-3)
+    question_aware = feed_forward(normalize=True, outer_initializer=small, name="question_aware_residual")
 
     def under_question(states, question, mask):
         return candidate_feed(question_aware(states, question, states_mask=mask), states_mask=mask)

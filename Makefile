@@ -35,7 +35,7 @@ lint: venv
 	$(BIN)/ruff format --check .
 
 test: venv lint
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 DATA ?= ../shared/data
 

@@ -13,16 +13,17 @@ version 2 takes their place, see `zoo.datasets.insurance_qa`.
     python -m recipes.ggsa_insurance --data DIR --tune 7 --tuner grid --group-size 10   Figure 8: heads
 
 On a machine without a GPU, begin with smaller sizes, for instance `--embedding-size 120 --inner-units 240
---max-candidate-length 80 --learning-rate 5e-4 --dev-pool 50`. iGGSA and attentive pooling read each answer anew under
-each question that it is in the pool of: 1.8 million pairs in the two tests, far more than their training sees.
+--max-candidate-length 80 --learning-rate 5e-4 --dev-pool 50`. iGGSA, attention and attentive pooling read the states
+of each answer anew under each question that it is in the pool of: 1.8 million pairs in the two tests, far more than
+their training sees.
 
 Departures from the paper: the vocabulary holds the training words, not those of dev and test; negatives are drawn
 from the training answers; word vectors are trained on the training texts alone; ties count against the system.
-`--negatives-from batch`, not in the paper, sets each question against the right answers of all others of its batch, for
-rows that read both sides apart; a softmax, `--loss listwise`, belongs with it, for the hardest of so many draws all
+`--negatives-from batch`, not in the paper, sets each question against the right answers of all others of its batch, as
+all rows read both sides apart; a softmax, `--loss listwise`, belongs with it, for the hardest of so many draws all
 cosines together under a margin. Rows that read an answer's words under the question (attention, multihop, iGGSA) read
-each answer under each question of the batch: take a small one, `--batch-size 32` (16 questions) for iGGSA, and begin
-with the weights of GGSA, `--from RUN`.
+each answer under each question of the batch: take a small one for iGGSA, `--batch-size 32` (each of 16 questions counts
+with its right answer and a wrong one), and begin with the weights of GGSA, `--from RUN`.
 """
 
 import sys

@@ -105,6 +105,8 @@ def test_written_files_are_read_back(tmp_path):
     "contents, name, text, line, expected, received",
     [
         (V1, "vocabulary", "idx_1\n", 1, "2 columns", "idx_1"),
+        (V1, "vocabulary", "\n", None, "at least one line", "no line"),
+        (V1, "answers.label.token_idx", "1\tidx_1\n2\tidx_1\n1\tidx_1\n", 3, "each number once", "1"),
         (V1, "question.train.token_idx.label", "idx_1\t1\nidx_9\t1\n", 2, "words of the vocabulary", "idx_9"),
         (V1, "question.train.token_idx.label", "idx_1\t7\n", 1, "answers whose text is there", "7"),
         (V1, "question.train.token_idx.label", "idx_1\t \n", 1, "at least one answer", "idx_1"),
@@ -122,6 +124,12 @@ def test_refuses(tmp_path, contents, name, text, line, expected, received):
 def test_refuses_a_folder_without_the_files(tmp_path):
     with pytest.raises(DataError, match=fault(tmp_path, None, "vocabulary", received="[]")):
         insurance_qa.load(tmp_path)
+
+
+def test_refuses_version_1_as_version_2(tmp_path):
+    with pytest.raises(DataError, match="version 2's files.*Received: .*version 1's"):
+        insurance_qa.load(save(tmp_path, V1), version=2)
+    insurance_qa.load(save(tmp_path, V2), version=2)  # both in one folder
 
 
 def test_refuses_another_version(tmp_path):

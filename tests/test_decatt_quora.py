@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recipes import decatt_figures, decatt_noisy, decatt_quora
-from tests.test_recipes import tiny
+from tests.test_recipes import tiny_flags
 from zoo import command_line, runs
 
 
@@ -17,8 +17,7 @@ def train(tmp_path_factory):
 
     def run(module, *flags):
         name = module.__name__.split(".")[-1]
-        small = [f"--{knob.replace('_', '-')}={value}" for knob, value in tiny(name).items()]
-        arguments = [*small, *flags, "--runs", str(folder)]
+        arguments = [*tiny_flags(name, *flags), *flags, "--runs", str(folder)]
         code = command_line.main(module.recipe, module.__doc__, command=arguments)
         return code, runs.load(folder / name / "latest") if code == 0 else None
 

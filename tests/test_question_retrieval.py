@@ -11,7 +11,7 @@ from recipes import question_figures, question_retrieval, rcnn_askubuntu, rcnn_s
 from tests.data_checks import real_data
 from tests.test_models_rcnn import UNREAD, make
 from tests.test_pretraining import texts
-from tests.test_recipes import tiny
+from tests.test_recipes import tiny_flags
 from zoo import command_line, runs, tuning
 from zoo.data import Dataset, Group
 from zoo.encoded import encode_split
@@ -25,8 +25,7 @@ def test_pre_training_alone_and_then_from_its_run(tmp_path, capsys):
     """What was pre-trained is a run, and another one starts from its weights and words."""
 
     def run(*flags):
-        small = [f"--{knob.replace('_', '-')}={value}" for knob, value in tiny("rcnn_semeval").items()]
-        arguments = [*small, *flags, "--runs", str(tmp_path)]
+        arguments = [*tiny_flags("rcnn_semeval"), *flags, "--runs", str(tmp_path)]
         assert command_line.main(rcnn_semeval.recipe, rcnn_semeval.__doc__, command=arguments) == 0
         return runs.load(tmp_path / "rcnn_semeval" / "latest"), capsys.readouterr().out
 
@@ -152,7 +151,7 @@ def test_vectors_must_be_those_of_the_run_to_start_from(tmp_path, capsys):
         numbers = np.random.default_rng(len(name)).normal(size=(len(words), 4))
         lines = [" ".join([word, *map(str, row)]) for word, row in zip(words, numbers, strict=True)]
         (tmp_path / name).write_text("\n".join(lines) + "\n", "utf-8")
-    small = [f"--{knob.replace('_', '-')}={value}" for knob, value in tiny("rcnn_semeval").items()]
+    small = tiny_flags("rcnn_semeval")
 
     def run(*flags, vectors=()):
         files = [f"--embeddings={tmp_path / name}" for name in vectors]

@@ -53,10 +53,20 @@ def tiny(name):
     return {knob: value for knob, value in TINY.items() if knob in names}
 
 
+def tiny_flags(name, *flags):
+    """The flags that make `TINY` what a command with further ``flags`` trains; one row has not all knobs."""
+    of_row = {}
+    for flag in flags:
+        knob, _, value = flag.removeprefix("--").replace("-", "_").partition("=")
+        of_row |= {knob: value} if knob in ("model", "loss", "negatives_from") else {}
+    is_table = {"--table", "--curve", "--losses", "--ablation"} & {*flags}
+    dead = () if is_table else RECIPES[name].recipe(tuning.hyperparameters(**of_row)).without_effect
+    return [f"--{knob.replace('_', '-')}={value}" for knob, value in tiny(name).items() if knob not in dead]
+
+
 @pytest.mark.parametrize("name", RECIPES)
 def test_on_the_sample(name, tmp_path, capsys):
-    flags = [f"--{knob.replace('_', '-')}={value}" for knob, value in tiny(name).items()]
-    module = RECIPES[name]
+    module, flags = RECIPES[name], tiny_flags(name)
     extra = {part: getattr(module, part) for part in ("add_data_flags", "load") if hasattr(module, part)}
     code = command_line.main(module.recipe, module.__doc__, command=[*flags, "--runs", str(tmp_path)], **extra)
     lines = capsys.readouterr().out.strip().splitlines()
@@ -70,8 +80,8 @@ def test_on_the_sample(name, tmp_path, capsys):
 
 def test_negatives_of_the_batch_and_a_start_from_another_row(tmp_path):
     module = RECIPES["ggsa_insurance"]
-    flags = [f"--{knob.replace('_', '-')}={value}" for knob, value in tiny("ggsa_insurance").items()]
-    flags += ["--negatives-from=batch", "--loss=listwise", "--runs", str(tmp_path)]
+    flags = ["--negatives-from=batch", "--loss=listwise", "--runs", str(tmp_path)]
+    flags += tiny_flags("ggsa_insurance", *flags)
     newest = tmp_path / "ggsa_insurance" / "latest"
     for model, more in (("ggsa", []), ("iggsa", ["--batch-size=32", "--from", str(newest)])):
         assert command_line.main(module.recipe, module.__doc__, command=[*flags, f"--model={model}", *more]) == 0
@@ -109,5 +119,5 @@ def test_pools_of_insurance_qa(model, tmp_path):
     run = train(recipe, tmp_path, dataclasses.replace(dataset, splits=splits, files=()), Options(say=lambda line: None))
     assert run.splits == ("dev", "test1", "test2") and run.metrics["test1"]["num_queries"] == 3
     rows = [row for row in runs.read_predictions(run.folder) if row["split"] == "test1"]
-    assert len(rows) == 1500 and 250 <= sum(row["query"] != "" for row in rows) <= 600
+    assert len(rows) == 1500 and 30 <= sum(row["query"] != "" for row in rows) <= 60
     assert comparison.published_on(recipe.published, "test2")[model]["p@1"] == module.PUBLISHED["test2"][model]["p@1"]

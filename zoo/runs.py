@@ -247,8 +247,8 @@ def read_predictions(folder: Path) -> Iterator[dict[str, str]]:
             yield dict(zip(header, line.rstrip("\n").split("\t"), strict=True))
 
 
-# Candidates of a list whose texts are written; all texts of pools of hundreds would be gigabytes.
-_SHOWN = 100
+# Of a list of more than _LONG candidates the texts of the best are written; all of pools of 500 would be gigabytes.
+_LONG, _SHOWN = 100, 10
 
 
 def _predictions(dataset, scores):
@@ -256,7 +256,7 @@ def _predictions(dataset, scores):
     for name, per_group in scores.items():
         for group, values in zip(dataset.splits[name], per_group, strict=True):
             pairs = zip(group.candidates, group.labels, values, strict=True)
-            worst_shown = np.sort(values)[-_SHOWN] if len(values) > _SHOWN else -np.inf
+            worst_shown = np.sort(values)[-_SHOWN] if len(values) > _LONG else -np.inf
             for candidate, label, score in pairs:
                 shown = label > 0 or score >= worst_shown
                 yield {

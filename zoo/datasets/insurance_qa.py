@@ -64,6 +64,9 @@ def load(folder: str | Path, version: int = 1, dev_pool: int = 500) -> Dataset:
     """
     if version not in (1, 2):
         raise ValueError(f"version must be 1 or 2. Received: version={version!r}")
+    train_v2 = _POOL_V2.format(100, "train")
+    if version == 2 and not _found(folder, train_v2, "V2") and _found(folder, _TRAIN_V1, "V1"):
+        raise DataError(folder, None, f"version 2's files, as {train_v2}", f"version 1's, as {_TRAIN_V1}")
     paths, splits, asked, empty, unsure = (_read_v1 if version == 1 else _read_v2)(Path(folder))
     notes, num_empty, num_answers = (), len(empty), len(asked)
     if num_empty:
@@ -128,10 +131,10 @@ def _read_v1(folder: Path):
     known = files.find(folder, [_ANSWERS_V1], places)
     if known:
         paths.append(known)
-        answers = {number: _decoded(text, words, known, line) for line, number, text in _columns(known, 2)}
+        answers = {number: _decoded(text, words, known, line) for line, number, text in _numbered(known)}
     else:
         paths += [_need(folder, [_ANSWERS_V1, _MAP], places), _need(folder, [_ANSWERS_V2[1]], ("V2", ""))]
-        texts = {number: text for _, number, text in _columns(paths[-1], 2)}
+        texts = {number: text for _, number, text in _numbered(paths[-1])}
         answers = {}
         for line, ours, theirs, how_sure in _columns(paths[-2], 3):
             if theirs not in texts:
@@ -172,7 +175,7 @@ def _read_v2(folder: Path):
     words = _read_words(paths[0])
     answers = {
         number: _decoded(text, words, paths[1], line) if "label2answer" in paths[1].name else text
-        for line, number, text in _columns(paths[1], 2)
+        for line, number, text in _numbered(paths[1])
     }
     splits, asked = {}, set()
     for split, size, name in (("train", 100, "train"), ("dev", 500, "valid"), ("test", 500, "test")):
@@ -229,6 +232,10 @@ def _thinned(group: Group, size: int) -> Group:
     )
 
 
+def _found(folder: str | Path, name: str, place: str) -> Path | None:
+    return files.find(Path(folder), [name], (place, ""))
+
+
 def _need(folder: Path, names: Iterable[str], places: Iterable[str]) -> Path:
     path = files.find(folder, list(names), places)
     if path is None:
@@ -248,7 +255,19 @@ def _columns(path: Path, count: int) -> Iterator[tuple]:
 
 
 def _read_words(path: Path) -> dict[str, str]:
-    return {number: word for _, number, word in _columns(path, 2)}
+    return {number: word for _, number, word in _numbered(path)}
+
+
+def _numbered(path: Path) -> Iterator[tuple]:
+    """Line, number and text of each line of a file that gives each number once."""
+    seen = set()
+    for line, number, text in _columns(path, 2):
+        if number in seen:
+            raise DataError(path, line, "each number once", number)
+        seen.add(number)
+        yield line, number, text
+    if not seen:
+        raise DataError(path, None, "at least one line", "no line")
 
 
 def _decoded(text: str, words: dict[str, str], path: Path, line: int) -> str:

@@ -36,12 +36,17 @@ HOSTILE: tuple[tuple[str | bytes, str | bytes], ...] = (
 
 
 def own_pairs(run, count: int = 8) -> list[tuple[Text, Text]]:
-    """The first pairs of the run's ``predictions.tsv``, none if there is no such file or it lacks a field."""
+    """The first pairs with a text in the run's ``predictions.tsv``, none if there is no such file or it lacks a field.
+
+    Of long lists most rows have their texts left out, see `zoo.runs`.
+    """
     if not (run.folder / "predictions.tsv").is_file():
         return []
     names = [[input_name(side, field, run.fields) for field in run.fields] for side in ("query", "candidate")]
-    rows = list(islice(read_predictions(run.folder), count))
-    if rows and not set(names[0] + names[1]) <= rows[0].keys():  # a run of before fields had columns of their own
+    wanted = names[0] + names[1]
+    written = (row for row in read_predictions(run.folder) if any(row.get(name) for name in wanted))
+    rows = list(islice(written, count))
+    if rows and not set(wanted) <= rows[0].keys():  # a run of before fields had columns of their own
         return []
     return [tuple(tuple(row[name] for name in names[side]) for side in (0, 1)) for row in rows]
 

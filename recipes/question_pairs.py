@@ -124,7 +124,8 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
         takes_embeddings=siamese or model.endswith("glove"),
         embedding_size=size,
         on_sample=ON_SAMPLE if siamese else ON_SAMPLE | ADAGRAD_ON_SAMPLE,
-        fixed=("model", "epochs", "patience", "noisy_pairs", "noisy_epochs", "noisy_batch_size"),
+        fixed=("model", "epochs", "patience", "noisy_pairs", "noisy_epochs", "noisy_batch_size")
+        + ("self_attention", "ngram_vocabulary"),  # they decide which other knobs there are
         without_effect=_without_effect(model, by_char, noise and not by_noise, vocabulary, network["self_attention"]),
         **recipe,
     )

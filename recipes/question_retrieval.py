@@ -184,6 +184,10 @@ def question_retrieval(
     }
     if scorer is not None:
         return Recipe(scorer=scorer, **recipe)
+    dead = () if model == "rcnn" else ("gate", "filter_mode", "output_gate")
+    dead += () if model in ("rcnn", "cnn") else ("order",)
+    if not pretraining:
+        dead += ("pretrain_epochs", "pretrain_patience", "pretrain_batch_size", "title_words", "sampled_words")
 
     def build(encoded):
         if pretraining and model == "cnn":
@@ -217,6 +221,7 @@ def question_retrieval(
         list_size=pairs_of_list,
         batch_size=batch_size * pairs_of_list,  # a `Recipe` counts pairs, the paper queries
         rescore=with_search_rank if search_rank else None,
+        without_effect=dead,
         figures=partial(question_figures.figures, num_unread=OOV_BUCKETS, fields=("title",) if title_only else None),
         **recipe,
     )

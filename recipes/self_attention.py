@@ -3,7 +3,6 @@
 from functools import partial
 
 from zoo import lexical, losses, optimizers
-from zoo.data import DataError
 from zoo.models.attentive_pooling import attentive_pooling
 from zoo.models.ctrn import ctrn
 from zoo.models.ggsa import ggsa
@@ -101,6 +100,7 @@ def self_attention(
     if model in LEXICAL:
         return Recipe(model=model, scorer=LEXICAL[model](), **recipe)
     function, differences = _NEURAL[model]
+    asked = loss
     if function is ctrn or differences.get("similarity") in ("tensor", "holographic"):
         loss = usual_loss = "pointwise"  # of their dense heads
     if function is attentive_pooling and loss == "pointwise":
@@ -132,7 +132,8 @@ def self_attention(
         optimizer=partial(optimizers.RMSprop, learning_rate, rho=0.9, momentum=0.9),  # 4.2; the two 0.9 are ours
         negatives=negatives if loss != "pointwise" or negatives.source != "list" else None,
         task="binary" if loss == "pointwise" else "ranking",
-        without_effect=_without_effect(function, model, differences, similarity, loss, negatives),
+        without_effect=_without_effect(function, model, differences, similarity, loss, negatives)
+        + (("loss",) if loss != asked else ()),
         **recipe,
     )
 
@@ -163,7 +164,7 @@ def _without_effect(function, model, differences, similarity, loss, negatives):
 
 def _check_heads(heads, size):
     if size % heads:
-        raise DataError("--heads", None, f"a number that divides the {size} numbers of a word", heads)
+        raise ValueError(f"Heads must divide the {size} numbers of a word. Received: heads={heads}")
 
 
 def _attention(attention, differences):

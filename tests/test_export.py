@@ -368,6 +368,14 @@ def test_own_pairs_are_the_first_predictions(exported, tmp_path):
     assert own_pairs(SimpleNamespace(folder=tmp_path)) == []
 
 
+def test_own_pairs_of_a_long_list_are_those_whose_texts_are_written(tmp_path):
+    lines = ["split\tgroup\tlabel\tscore\tquery\tcandidate", *["dev\t1\t0\t0.1\t\t"] * 400]
+    lines += ["dev\t1\t1\t0.2\twhat is\tthat", "dev\t1\t0\t0.1\t\t", "dev\t2\t0\t0.1\twho\t"]
+    (tmp_path / "predictions.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    run = SimpleNamespace(folder=tmp_path, fields=("text",))
+    assert own_pairs(run) == [(("what is",), ("that",)), (("who",), ("",))]
+
+
 # Other runs
 
 

@@ -9,7 +9,6 @@ from recipes import ggsa_insurance, ggsa_yahoo, self_attention
 from tests.checks import check_model
 from tests.toy_models import embeddings, ids
 from zoo import command_line, tuning
-from zoo.data import DataError
 from zoo.models.attentive_pooling import attentive_pooling
 from zoo.models.ggsa import ggsa
 from zoo.models.qa_cnn import qa_cnn
@@ -122,11 +121,13 @@ def test_knobs_that_a_row_has_not():
     assert {"lstm_units", "filters", "dense_units"} <= pairwise and not {"heads", "margin", "negatives"} & pairwise
     assert "group_size" in without_effect(ggsa_insurance, model="global")
     assert {"margin", "negatives"} <= without_effect(ggsa_insurance, loss="listwise", negatives_from="batch")
+    assert "loss" in without_effect(ggsa_yahoo, model="ap_lstm") & without_effect(
+        ggsa_yahoo, model="ctrn", loss="pairwise"
+    )
 
 
 @pytest.mark.parametrize("module", [ggsa_insurance, ggsa_yahoo])
-def test_knobs_of_no_effect_change_no_weight_and_others_do(module):
-    """Of the knobs that say how large a part is."""
+def test_knobs_that_say_how_large_a_part_is_have_an_effect_or_are_said_to_have_none(module):
     encoded = SimpleNamespace(embeddings=embeddings(size=12), trainable_embeddings=True)
     sizes = {"lstm_units": 60, "filters": 320, "dense_units": 96, "dense_layers": 3, "inner_units": 120}
 
@@ -171,7 +172,7 @@ def test_a_knob_that_the_row_has_not_is_refused(capsys):
 
 def test_heads_must_divide_the_words():
     encoded = SimpleNamespace(embeddings=embeddings(size=8), trainable_embeddings=True)
-    with pytest.raises(DataError, match="--heads.*8 numbers of a word.*6"):
+    with pytest.raises(ValueError, match="8 numbers of a word. Received: heads=6"):
         ggsa_insurance.recipe(tuning.hyperparameters()).build(encoded)
 
 

@@ -3,12 +3,16 @@
 import csv
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 
+import keras
+import numpy as np
 import pytest
 
 from recipes import question_pairs
 from recipes.__main__ import modules
 from tests.data_checks import real_data
+from tests.toy_models import embeddings
 from zoo import command_line, comparison, runs, tuning
 from zoo.recipe import Options
 from zoo.training import train
@@ -76,6 +80,49 @@ def test_on_the_sample(name, tmp_path, capsys):
     run = tmp_path / name / "latest"
     assert "made-up sample" in (run / "README.md").read_text("utf-8")
     assert "made-up sample" in (run / "report.html").read_text("utf-8")
+
+
+def another(knob):
+    """A value of a knob that is not its default, and small."""
+    if hasattr(knob, "min_value"):
+        return knob.min_value if knob.min_value != knob.default else knob.max_value
+    values = getattr(knob, "values", (True, False))
+    return next(value for value in values if value != knob.default)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_knobs_without_effect_have_none(name):
+    """On the model, its loss, its optimizer and its batches; all such knobs of a row are changed at once."""
+    recipe = RECIPES[name].recipe
+    encoded = SimpleNamespace(
+        embeddings=embeddings(size=24),
+        trainable_embeddings=True,
+        has_vector=np.zeros(40, bool),
+        encoder=SimpleNamespace(vocabulary_size=40, words=["a"] * 39),
+        dataset=SimpleNamespace(fields=("title", "body") if "rcnn" in name else ("text",), scale=(1, 5)),
+    )
+    space = {knob.name: knob for knob in tuning.knobs(recipe)}
+    small = {
+        knob: value for knob, value in (tiny(name) | {"overlap": "none", "idf_weights": False}).items() if knob in space
+    }
+
+    plain = ("model", "task", "negatives", "list_size", "batch_size", "ngram_sizes", "ngram_vocabulary", "oov_buckets")
+
+    def made(**knobs):
+        row = recipe(tuning.hyperparameters(**small | knobs))
+        keras.backend.clear_session()  # layers are numbered by their kind
+        loss = row.loss()
+        described = loss.get_config() if hasattr(loss, "get_config") else loss.__name__
+        network = (row.build(encoded).get_config(), row.optimizer().get_config(), described)
+        return [*network, *(getattr(row, part) for part in plain)]
+
+    for model in space["model"].values:
+        row = recipe(tuning.hyperparameters(**small | {"model": model}))
+        if row.build:
+            # A layer that does not align with itself still holds how it would.
+            dead = {*row.without_effect} & {*space} - {"values", "max_distance"}
+            changed = {knob: another(space[knob]) for knob in dead}
+            assert made(model=model) == made(model=model, **changed), model
 
 
 def test_negatives_of_the_batch_and_a_start_from_another_row(tmp_path):

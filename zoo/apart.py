@@ -22,6 +22,8 @@ from keras import ops
 
 # Numbers of one batch of pairs, in the encodings of their candidates.
 _BUDGET = 2**22
+# Queries of a candidate, on average, from which on a call for each candidate pays.
+_SHARED = 8
 
 
 class Parts(NamedTuple):
@@ -100,12 +102,13 @@ def score(model: Parts, split, batch_size: int) -> np.ndarray:
     for start, first, last in zip(range(0, num_candidates, batch_size), bounds, bounds[1:], strict=False):
         texts = by_length[start : start + batch_size]
         encodings = [x[: len(texts)] for x in _encode(model.candidate, candidate_ids, texts[:, None])]  # [n, 1, ...]
-        of_words = len(encodings) > 1  # states and their mask
         places = rank[candidate_of[order[first:last]]] - start
+        # States, beside which there is their mask, stand once for all their queries, where these are some.
+        alone = len(encodings) > 1 and len(places) > _SHARED * len(texts)
         rows = max(1, _BUDGET // max(1, max(x[0].size for x in encodings)))
-        for portion in _portions(places, rows, alone=of_words):
+        for portion in _portions(places, rows, alone):
             pairs, candidates = order[first:last][portion], places[portion]
-            candidates = candidates[:1] if of_words else candidates
+            candidates = candidates[:1] if alone else candidates
             inputs = [x[query_of[pairs]] for x in query] + [x[candidates] for x in encodings]
             outputs = model.match.predict_on_batch(inputs)
             outputs = outputs["score"] if isinstance(outputs, dict) else outputs

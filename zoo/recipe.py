@@ -56,7 +56,7 @@ class Options:
         bar: whether a progress bar is drawn; else a line per epoch.
         start: an earlier run, whose vocabulary and weights are taken where names and shapes agree.
         sample: whether the data is the made-up sample.
-        knobs: name to value of every knob that the model has, for the run's record.
+        knobs: name to value of every knob but those without effect, for the run's record.
         data_lines: the data report, for the run's record.
         say: where lines of progress go.
     """
@@ -129,8 +129,8 @@ class Recipe:
             no scale; ``"regression"``: it is a value on the labels' scale.
         outputs: name to meaning of the outputs that the model has, or may have, beside its score.
         fixed: knobs that a search leaves alone.
-        without_effect: knobs that the recipe has and this row has not: a search leaves them alone, a command that
-            sets one for this row alone is refused, and they are not recorded.
+        without_effect: knobs of networks that the recipe has and this row's network has not: a search leaves them
+            alone, a command that sets one for this row alone is refused, and they are not recorded.
         on_sample: values of knobs for the made-up sample, which is smaller than the real data.
     """
 

@@ -47,8 +47,9 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
     for split in run.splits:
         columns.append((split, run.metrics[split]))
         # Most papers' figures are of test alone.
-        if split != "dev" or "dev" in published:
-            columns.append((f"the paper, {split}", published_on(published, split).get(run.settings["model"], {})))
+        told = published_on(published, split) if split != "dev" or "dev" in published else {}
+        if told:
+            columns.append((f"the paper, {split}", told.get(run.settings["model"], {})))
     history = _read_history(run.folder / "history.csv")
     content = {
         "settings": run.settings,

@@ -26,8 +26,8 @@ td, th {{ padding: 0 .9rem .25rem 0; text-align: right }} svg {{ max-width: 100%
 
 def searched(found: list[Run]) -> list[str]:
     """The knobs in which the trials differ."""
-    first = found[0].settings["knobs"]
-    return [name for name in first if len({str(run.settings["knobs"].get(name)) for run in found}) > 1]
+    names = dict.fromkeys(name for run in found for name in run.settings["knobs"])
+    return [name for name in names if len({str(run.settings["knobs"].get(name)) for run in found}) > 1]
 
 
 def write(found: list[Run], folder: Path, metric: str) -> Path:
@@ -41,7 +41,7 @@ def write(found: list[Run], folder: Path, metric: str) -> Path:
     names, splits = searched(found), found[0].splits
     rows = [[*names, *splits]]
     for run in found:
-        knobs = [run.settings["knobs"][name] for name in names]
+        knobs = [run.settings["knobs"].get(name, "–") for name in names]  # a trial's model may not have it
         knobs = [f"{knob:.4g}" if isinstance(knob, float) else str(knob) for knob in knobs]
         rows.append([*knobs, *(f"{run.metrics[split][metric]:.4f}" for split in splits)])
     cells = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows]
@@ -64,11 +64,12 @@ def _curves(found, names, splits, metric):
     figure = Figure(figsize=(9, 3 * -(-len(names) // 2)), layout="constrained")
     axes = figure.subplots(-(-len(names) // 2), 2, squeeze=False).ravel()
     for place, name in zip(axes, names, strict=False):
-        values = sorted({run.settings["knobs"][name] for run in found}, key=lambda value: (str(type(value)), value))
+        drawn = [run for run in found if name in run.settings["knobs"]]
+        values = sorted({run.settings["knobs"][name] for run in drawn}, key=lambda value: (str(type(value)), value))
         numeric = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
         for split in splits:
             means = [
-                np.mean([run.metrics[split][metric] for run in found if run.settings["knobs"][name] == value])
+                np.mean([run.metrics[split][metric] for run in drawn if run.settings["knobs"][name] == value])
                 for value in values
             ]
             place.plot(values if numeric else [str(value) for value in values], means, marker="o", label=split)

@@ -88,10 +88,15 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         name: encode_split(groups, encoder, dataset.fields, recipe.max_query_length, recipe.max_candidate_length)
         for name, groups in dataset.splits.items()
     }
-    if recipe.own_vectors and not files and not options.start:  # which has its own
+    if recipe.own_vectors and not files and not (options.start and _has_table(options.start.model, embeddings.shape)):
         known = [splits[name] for name in dataset.training_splits]
         coverage = own_vectors.train(known, embeddings, 1 + encoder.oov_buckets, encoder.words, seed)
     return EncodedDataset(encoder, splits, embeddings, has_vector, tuple(files), coverage, dataset)
+
+
+def _has_table(model, shape):
+    """Whether word vectors of this shape can be taken over from a model."""
+    return any("embedding" in weight.path and tuple(weight.shape) == shape for weight in model.weights)
 
 
 def _check_vectors(start, files):

@@ -102,7 +102,7 @@ def ggsa(
             **settings,
         )
 
-    # It begins with next to no effect: iGGSA begins as GGSA, whose weights it may start from.
+    # It begins with next to no effect: iGGSA begins nearly as the GGSA whose weights it may start from.
     small = keras.initializers.RandomNormal(stddev=1e-3)
     question_aware = feed_forward(normalize=True, outer_initializer=small, name="question_aware_residual")
 

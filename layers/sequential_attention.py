@@ -73,7 +73,8 @@ class SequentialAttention(keras.layers.Layer):
         read = self.reader(ops.reshape(seen, (-1, shape[-2], seen.shape[-1])), mask=ops.reshape(mask, (-1, shape[-2])))
         logits = ops.reshape(ops.sum(read, axis=-1), shape[:-1])
         weights = masked_softmax(logits, mask)  # [..., K, T]
-        return ops.matmul(weights, real)
+        # Not left to the product: on CPUs TensorFlow 2.21 corrupts memory in that of [n, 1, K, T] and [1, 1, T, D].
+        return ops.matmul(weights, ops.broadcast_to(real, (*shape[:-3], *shape[-2:])))
 
     def compute_mask(self, states, previous_mask=None):
         return None  # the time axis is gone

@@ -186,8 +186,6 @@ def question_retrieval(
         return Recipe(scorer=scorer, **recipe)
     dead = () if model == "rcnn" else ("gate", "filter_mode", "output_gate")
     dead += () if model in ("rcnn", "cnn") else ("order",)
-    if not pretraining:
-        dead += ("pretrain_epochs", "pretrain_patience", "pretrain_batch_size", "title_words", "sampled_words")
 
     def build(encoded):
         if pretraining and model == "cnn":

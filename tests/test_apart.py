@@ -46,13 +46,11 @@ def one_by_one(model, split):
         *(("two_blocks_apart", 3), ("ap_lstm", 3), ("ap_cnn_mlp", 4)),
     ],
 )
-@pytest.mark.parametrize("shared", [0, 100])
-def test_same_scores(shared, name, batch_size, split, monkeypatch):
+def test_same_scores(name, batch_size, split, monkeypatch):
     function, arguments = MODELS[name]
     keras.utils.set_random_seed(2)
     model = function(embeddings(size=8), **arguments)
     monkeypatch.setattr(apart, "_BUDGET", 3 * 12 * 8)
-    monkeypatch.setattr(apart, "_SHARED", shared)  # a call for each candidate, or for many
     np.testing.assert_allclose(score_split(model, split, batch_size), one_by_one(model, split), atol=1e-5)
 
 

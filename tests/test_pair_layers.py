@@ -62,6 +62,15 @@ def test_states_of_few_texts_are_read_under_many_vectors(make):
     assert layer.compute_output_shape((1, *X.shape), vectors.shape) == outputs.shape
 
 
+def test_states_of_one_text_are_read_under_many_vectors():
+    """TensorFlow's own product of such shapes is wrong on some CPUs."""
+    layer, vectors = SequentialAttention(), RANDOM.normal(size=(7, 1, 2, 4)).astype("float32")
+    states = RANDOM.normal(size=(1, 1, 5, 4)).astype("float32")
+    every = layer(np.repeat(states, 7, axis=0), vectors)
+    for _ in range(20):
+        np.testing.assert_allclose(layer(states, vectors), every, atol=1e-5)
+
+
 def test_attentive_pooling():
     layer = AttentivePooling()
     v_query, v_candidate = map(np.array, layer(X, LISTS, query_mask=MASK, candidate_mask=LISTS_MASK))

@@ -6,14 +6,13 @@ states of words ``[..., T, D]`` beside their mask ``[..., T]``. The score needs 
 their answers cost one encoding per answer in place of one per pair, and, where the rest is cheap, little more.
 
 Memory holds the encodings of all queries, and of a few candidates at a time: these are taken by length, and all
-pairs of a candidate are scored while its encoding is at hand. States stand once for all their queries, so that what
-is made of them alone is made once.
+pairs of a candidate are scored while its encoding is at hand. It is copied to each of its pairs: on CPUs TensorFlow
+2.21 corrupts memory in the product of ``[n, 1, a, b]`` and ``[1, 1, b, c]``.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 import keras
@@ -22,8 +21,6 @@ from keras import ops
 
 # Numbers of one batch of pairs, in the encodings of their candidates.
 _BUDGET = 2**22
-# Queries of a candidate, on average, from which on a call for each candidate pays.
-_SHARED = 8
 
 
 class Parts(NamedTuple):
@@ -101,14 +98,11 @@ def score(model: Parts, split, batch_size: int) -> np.ndarray:
     scores = np.zeros(len(keys), "float32")
     for start, first, last in zip(range(0, num_candidates, batch_size), bounds, bounds[1:], strict=False):
         texts = by_length[start : start + batch_size]
-        encodings = [x[: len(texts)] for x in _encode(model.candidate, candidate_ids, texts[:, None])]  # [n, 1, ...]
+        encodings = [x[: len(texts)] for x in _encode(model.candidate, candidate_ids, texts[:, None])]
         places = rank[candidate_of[order[first:last]]] - start
-        # States, beside which there is their mask, stand once for all their queries, where these are some.
-        alone = len(encodings) > 1 and len(places) > _SHARED * len(texts)
         rows = max(1, _BUDGET // max(1, max(x[0].size for x in encodings)))
-        for portion in _portions(places, rows, alone):
-            pairs, candidates = order[first:last][portion], places[portion]
-            candidates = candidates[:1] if alone else candidates
+        for begin in range(0, len(places), rows):
+            pairs, candidates = (x[begin : begin + rows] for x in (order[first:last], places))
             inputs = [x[query_of[pairs]] for x in query] + [x[candidates] for x in encodings]
             outputs = model.match.predict_on_batch(inputs)
             outputs = outputs["score"] if isinstance(outputs, dict) else outputs
@@ -119,14 +113,6 @@ def score(model: Parts, split, batch_size: int) -> np.ndarray:
 def _encodings(model, side):
     layers = [layer for layer in model.layers if layer.name.startswith(f"{side}_encoding_")]
     return [layer.output for layer in sorted(layers, key=lambda layer: layer.name)]
-
-
-def _portions(places, rows, alone):
-    """Slices of sorted places, of at most ``rows``, and with ``alone`` of one place each."""
-    bounds = [0, *(np.flatnonzero(np.diff(places)) + 1 if alone else ()), len(places)]
-    for first, last in pairwise(bounds):
-        for start in range(first, last, rows):
-            yield slice(start, min(start + rows, last))
 
 
 def _by_length(ids):

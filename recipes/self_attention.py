@@ -141,12 +141,8 @@ def self_attention(
 def _without_effect(function, model, differences, similarity, loss, negatives):
     """The knobs that a row does not have."""
     dead = set()
-    if function is not ctrn:
-        dead |= {
-            "mlp": set(),
-            "holographic": {"dense_layers"},
-            "tensor": {"dense_layers", "dense_units", "dropout"},
-        }.get(similarity, {"dense_layers", "dense_units", "dropout"})
+    if function is not ctrn and similarity != "mlp":
+        dead |= {"dense_layers"} if similarity == "holographic" else {"dense_layers", "dense_units", "dropout"}
     if loss != "pairwise":
         dead |= {"margin"}
     if negatives.source == "batch" or (negatives.source == "list" and loss == "pointwise"):

@@ -98,12 +98,11 @@ def score(model: Parts, split, batch_size: int) -> np.ndarray:
     scores = np.zeros(len(keys), "float32")
     for start, first, last in zip(range(0, num_candidates, batch_size), bounds, bounds[1:], strict=False):
         texts = by_length[start : start + batch_size]
-        encodings = [x[: len(texts)] for x in _encode(model.candidate, candidate_ids, texts[:, None])]
-        places = rank[candidate_of[order[first:last]]] - start
+        encodings = [x[: len(texts), 0] for x in _encode(model.candidate, candidate_ids, texts[:, None])]
         rows = max(1, _BUDGET // max(1, max(x[0].size for x in encodings)))
-        for begin in range(0, len(places), rows):
-            pairs, candidates = (x[begin : begin + rows] for x in (order[first:last], places))
-            inputs = [x[query_of[pairs]] for x in query] + [x[candidates] for x in encodings]
+        for pairs in np.split(order[first:last], range(rows, last - first, rows)):
+            places = rank[candidate_of[pairs]] - start
+            inputs = [x[query_of[pairs]] for x in query] + [x[places][:, None] for x in encodings]
             outputs = model.match.predict_on_batch(inputs)
             outputs = outputs["score"] if isinstance(outputs, dict) else outputs
             scores[pairs] = np.asarray(outputs)[: len(pairs), 0]

@@ -2,7 +2,8 @@
 
 Data: Wang et al.'s split, Kaggle's train.csv or the original TSV; `zoo/datasets/quora.py` says where they are.
 Vectors: any GloVe file, for the rows `decatt_glove`, `siamese_cnn` and `siamese_lstm` alone (glove.840B.300d in the
-paper); the other rows train theirs. Without a file `decatt_glove` is `decatt_word`.
+paper); the other rows train theirs. `decatt_glove` takes them at length 1, as Parikh et al. do, and is `decatt_word`
+without a file.
 
     python -m recipes.decatt_quora                                      a made-up sample
     python -m recipes.decatt_quora --data DIR                           DecAtt over character 5-grams

@@ -7,7 +7,8 @@ import pytest
 
 from recipes import decatt_figures, decatt_noisy, decatt_quora
 from tests.test_recipes import tiny_flags
-from zoo import command_line, runs
+from tests.toy_models import embeddings
+from zoo import command_line, runs, tuning
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,17 @@ def test_all_weights_or_the_table_alone_are_taken_over(train, noisy, monkeypatch
         drawn = {path for path, value in start.items() if value.ndim == 2 and path not in table}
         assert table <= equal and len(drawn) > 5
         assert drawn <= equal if model == "pt_decatt_char" else not drawn & equal
+
+
+def test_vectors_of_a_file_begin_at_length_one():
+    hp = tuning.hyperparameters(model="decatt_glove", units=50)
+    encoded = SimpleNamespace(
+        embeddings=5 * embeddings(), trainable_embeddings=False, has_vector=np.arange(len(embeddings())) % 2 == 1
+    )
+    model = decatt_quora.recipe(hp).build(encoded)
+    tables = [np.array(weight) for weight in model.weights if weight.shape == embeddings().shape]
+    lengths = [np.linalg.norm(table, axis=1) for table in tables]
+    np.testing.assert_allclose(np.max(lengths, axis=0), [0] + [1] * (len(embeddings()) - 1), rtol=1e-6)
 
 
 def test_a_run_of_other_sizes_is_refused(train, noisy, capsys):

@@ -49,12 +49,15 @@ LOSSES = [*_LOSSES]
 ABLATION = ["global", "group", "group_offset", "ggsa", "iggsa", "local", "local_gate"]  # Tables 3 and 4
 
 
-def attention_knobs(hp):
-    """The knobs of GGSA's attention, alike on all data; sections are the paper's."""
+def attention_knobs(hp, inner_units=1200):
+    """The knobs of GGSA's attention, alike on all data but for the default of ``inner_units``; sections are the paper's.
+
+    The paper's is 4 D, "as in [26]".
+    """
     return {
         "heads": hp.Choice("heads", [1, 2, 3, 4, 6, 10, 12], default=6),  # 4.2
         "group_size": hp.Int("group_size", 4, 20, step=2, default=10),  # 4.2; range of 4.3.5
-        "inner_units": hp.Int("inner_units", 60, 1200, step=60, default=1200),  # "as in [26]": 4 D
+        "inner_units": hp.Int("inner_units", 60, 1200, step=60, default=inner_units),
         "num_blocks": hp.Int("num_blocks", 1, 4, default=1),  # the figure draws one
         "scale": hp.Choice("scale", ["head", "model"], default="head"),  # 2.1 prints sqrt(D), for one head
         "positions": hp.Choice("positions", ["paired", "literal"], default="paired"),  # 2.2 prints literal

@@ -29,7 +29,6 @@ class Batches(keras.utils.PyDataset):
             are those of the batch, labels are ``[B, B]``, of each query with the candidate of each.
         shuffle_seed: None for all lists sorted by length. What an epoch draws, and in which order, depends on
             (seed, epoch) alone.
-        first_epoch: number of the first epoch, for a run that goes on.
         drop_remainder: leaves out the lists of an epoch that do not fill a batch, unless there is no other.
         length_step: texts of both sides are padded to one length, the next multiple of this: few shapes, for a step
             that is compiled anew for each. 1 pads each input to its own longest text.
@@ -48,14 +47,13 @@ class Batches(keras.utils.PyDataset):
         *,
         negatives=None,
         shuffle_seed=None,
-        first_epoch=0,
         drop_remainder=False,
         length_step=1,
     ):
         super().__init__()
         self.drop_remainder, self.length_step = drop_remainder, length_step
         self.split, self.batch_size, self.shuffle_seed = split, batch_size, shuffle_seed
-        self.negatives, self.epoch = negatives, first_epoch
+        self.negatives, self.epoch = negatives, 0
         self.pairs = None if negatives else _lists(split, list_size)
         self._relevance = Relevance(split) if negatives else None
         self.within_batch = bool(negatives) and negatives.source == "batch"

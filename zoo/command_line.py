@@ -9,9 +9,10 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from zoo import arguments, comparison, data_report, distribution, files, runs, sensitivity, tuning
+from zoo import arguments, comparison, data_report, distribution, files, runs, sensitivity, tuning, unfinished
 from zoo.arguments import Parser
 from zoo.data import DataError, Dataset
 from zoo.evaluation import direction, is_ranking
@@ -58,7 +59,7 @@ def main(
         _check_use(parser, recipe, flags, values, rows)
         _run(recipe, space, values, rows, flags, load or _load_folder)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print("interrupted: the same command, run again, goes on (--fresh begins anew)", file=sys.stderr)
         return 130
     except Exception as error:
         if os.environ.get("PAIRZOO_TRACEBACK"):
@@ -134,6 +135,9 @@ def _parser(doc, space, meanings, tables):
     parser.add_argument(
         "--replicas", type=arguments.positive, metavar="N", help="parts a mirrored strategy splits a CPU into (2)"
     )
+    parser.add_argument(
+        "--fresh", action="store_true", help="begin anew where the same command, cut off before, would go on"
+    )
     parser.add_argument("--strict", action="store_true", help="texts shared between splits are an error")
     knobs = parser.add_argument_group("knobs of this recipe (default)")
     for knob in space:
@@ -195,10 +199,17 @@ def _run(recipe, space, values, rows, flags, load):
     if sample:
         ours = {name: value for name, value in chosen.on_sample.items() if name not in values}
         print(f"set for the sample{', and so not searched' if flags.tune else ''}: {ours}")
-    if flags.tune:
-        _tune(recipe, dataset, flags, options, _settled(recipe, values, sample))
-    else:
-        _train_rows(recipe, _models(space), dataset, flags, options, rows, values)
+    settings = {
+        "flags": {name: value for name, value in vars(flags).items() if name not in ("runs", "fresh")},
+        "data": runs.content_fingerprint(dataset),
+        "embeddings": runs.fingerprints(flags.embeddings),
+        "code": runs.code(),
+    }
+    with unfinished.command(flags.runs / chosen.name, settings, flags.fresh, options.say) as folder:
+        if flags.tune:
+            _tune(recipe, dataset, flags, options, _settled(recipe, values, sample), folder)
+        else:
+            _train_rows(recipe, _models(space), dataset, flags, options, rows, values, folder)
     if sample:
         print(SAMPLE)
 
@@ -228,9 +239,9 @@ def _written_sample(recipe, root):
     return folder
 
 
-def _tune(recipe, dataset, flags, options, values):
+def _tune(recipe, dataset, flags, options, values, folder):
     chosen = recipe(tuning.hyperparameters(**values))
-    root = runs.new_folder(flags.runs / chosen.name, "tuning", chosen.model)
+    root = folder("tuning", lambda: runs.new_folder(flags.runs / chosen.name, "tuning", chosen.model))
     found = tuning.tune(
         recipe,
         dataset,
@@ -249,7 +260,7 @@ def _tune(recipe, dataset, flags, options, values):
     _say_next([best], dataset)
 
 
-def _train_rows(recipe, models, dataset, flags, options, rows, values):
+def _train_rows(recipe, models, dataset, flags, options, rows, values, folder_of):
     """Trains the rows; the models without weights cost nothing and stand beside every one that is trained."""
 
     def is_trained(row):
@@ -262,18 +273,20 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values):
         rows = [*scorers, *rows]
     rows = [_settled(recipe, row, options.sample) for row in rows]
     all_trained = []
-    for row in [row for place, row in enumerate(rows) if row not in rows[:place]]:
+    for number, row in enumerate(row for place, row in enumerate(rows) if row not in rows[:place]):
         hp = tuning.hyperparameters(**row)
         chosen = recipe(hp)
         seeds = range(flags.seed, flags.seed + (1 if chosen.build is None else flags.seeds))
         trained = []
         for seed in seeds:
-            folder = runs.new_folder(flags.runs, chosen.name, f"{chosen.model}-{seed}")
+            label = f"{chosen.model}-{seed}"
+            folder = folder_of(f"{number} {label}", partial(runs.new_folder, flags.runs, chosen.name, label))
             knobs = {name: value for name, value in hp.values.items() if name not in chosen.without_effect}
             settings = dataclasses.replace(options, knobs=knobs)
             if is_table and not chosen.continues:
                 settings = dataclasses.replace(settings, start=None)
-            run = train(chosen, folder, dataset, settings, seed)
+            whole = unfinished.is_whole(folder)
+            run = runs.load(folder) if whole else train(chosen, folder, dataset, settings, seed)
             _say_metrics(run, dataset)
             trained.append(run)
             if chosen.build is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from zoo import apart
+from zoo import apart, unfinished
 from zoo.batches import Batches
 from zoo.encoded import EncodedSplit
 from zoo.evaluation import direction
@@ -39,19 +39,21 @@ class _MeasureDev(keras.callbacks.Callback):
 
 
 class _Progress(keras.callbacks.Callback):
-    """One line per epoch, and the seconds each took."""
+    """A line and a row per epoch, with the seconds each took."""
 
     def __init__(self, label, epochs, say):
         super().__init__()
-        self.label, self.epochs, self.say, self.seconds = label, epochs, say, []
+        self.label, self.epochs, self.say, self.rows = label, epochs, say, []
 
     def on_epoch_begin(self, epoch, logs=None):
         self.start = time.monotonic()
 
     def on_epoch_end(self, epoch, logs):
-        self.seconds.append(time.monotonic() - self.start)
-        numbers = "  ".join(f"{name} {float(value):.4f}" for name, value in logs.items())
-        self.say(f"{self.label} {epoch + 1}/{self.epochs}  {numbers}  {self.seconds[-1]:.1f} s")
+        seconds = time.monotonic() - self.start
+        values = {name: float(value) for name, value in logs.items()}
+        self.rows.append({"epoch": epoch + 1, "seconds": round(seconds, 2)} | values)
+        numbers = "  ".join(f"{name} {value:.4f}" for name, value in values.items())
+        self.say(f"{self.label} {epoch + 1}/{self.epochs}  {numbers}  {seconds:.1f} s")
 
 
 class Fit:
@@ -110,6 +112,9 @@ class Fit:
     ) -> tuple[list[dict], dict]:
         """Trains ``model`` in place; it ends with the weights of its best epoch.
 
+        Where the run's folder holds what an earlier training of this ``label`` wrote down before it was cut off, it goes
+        on from there, to what it would have become.
+
         Args:
             model: what is trained.
             batches: of ``(inputs, labels)``.
@@ -120,7 +125,7 @@ class Fit:
             measure: function of the model to metrics of dev, called after each epoch; the logs name each with
                 ``dev_`` before it. A FloatingPointError ends the training.
             metric: which of them chooses the epoch. Without it, the last epoch is kept.
-            label: what an epoch is called in the lines of progress.
+            label: what an epoch is called in the lines of progress; each fit of a run has its own.
             survives: whether training that is interrupted or diverges after its best epoch ends with that.
 
         Returns:
@@ -152,8 +157,14 @@ class Fit:
             patience=epochs if patience is None else patience,
             restore_best_weights=metric is not None,
         )
-        # Held by hand, so that an interrupted fit still has it.
-        history = keras.callbacks.History()
+        rows = progress.rows
+        backup = unfinished.Backup(self.folder, label, best, rows, options.say)
+        with self.scope():
+            fitted.optimizer.build(fitted.trainable_variables)
+            if backup.restore(fitted):
+                options.say(f"{label}: goes on after {len(rows)}{', which were all' if backup.ended else ''}")
+        for _ in rows:
+            batches.on_epoch_end()
         measured = [_MeasureDev(lambda: measure(model), metric)] if measure else []
         board = keras.callbacks.TensorBoard(self.folder / "tensorboard" / label, write_graph=False)
         found = {}
@@ -161,35 +172,31 @@ class Fit:
             fitted.fit(
                 batches,
                 epochs=epochs,
-                callbacks=[*measured, history, progress, best, board],
+                initial_epoch=epochs if backup.ended else len(rows),
+                callbacks=[*measured, progress, best, backup, board],
                 verbose=1 if options.bar else 0,
                 shuffle=False,  # the batches shuffle themselves, by seed and epoch
             )
         except (KeyboardInterrupt, FloatingPointError) as stopped:
             diverged = isinstance(stopped, FloatingPointError)
             if not survives or best.best_weights is None:
-                if not progress.seconds:
+                if not rows:
                     shutil.rmtree(board.log_dir, ignore_errors=True)  # nothing happened yet
                 if diverged:
                     raise RuntimeError(
                         "Training must keep scores finite; try a lower learning rate. "
-                        f"Received: {label} {len(history.epoch) + 1}, knobs={options.knobs}"
+                        f"Received: {label} {len(rows) + 1}, knobs={options.knobs}"
                     ) from None
                 raise
             options.say(f"{'diverged' if diverged else 'interrupted'}: the best epoch so far is kept")
             found["diverged" if diverged else "interrupted"] = True
             fitted.set_weights(best.best_weights)
-        rows = [
-            {"epoch": epoch + 1, "seconds": round(seconds, 2)}
-            | {name: float(values[index]) for name, values in history.history.items()}
-            for index, (epoch, seconds) in enumerate(zip(history.epoch, progress.seconds, strict=False))
-        ]
         found["best_epoch"] = best.best_epoch + 1 if metric else len(rows)
         if metric:
             early = len(rows) < epochs and not found.keys() & {"interrupted", "diverged"}
             why = f"; stopped early, after {patience} without a better one" if early else ""
             options.say(f"{label} {found['best_epoch']} of {len(rows)} is kept, the best by {metric}{why}")
-        found["seconds_per_epoch"] = round(float(np.mean(progress.seconds)), 2)
+        found["seconds_per_epoch"] = round(float(np.mean([row["seconds"] for row in rows])), 2)
         return rows, found
 
     def _within_batch(self, model, output):

@@ -218,9 +218,7 @@ def write(
             "max_query_length": recipe.max_query_length,
             "max_candidate_length": recipe.max_candidate_length,
         },
-        "versions": {"python": sys.version.split()[0]}
-        | {name: importlib.metadata.version(name) for name in _LIBRARIES},
-        "commit": _commit(),
+        **code(),
     }
     _write_json(folder / "recipe.json", settings)
     return Run(folder)
@@ -304,6 +302,12 @@ def fingerprints(paths: Iterable[Path]) -> dict[str, str]:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     return {str(path): fingerprint(path) for path in paths}
+
+
+def code() -> dict:
+    """What ran: versions of the libraries, and our commit."""
+    versions = {name: importlib.metadata.version(name) for name in _LIBRARIES}
+    return {"versions": {"python": sys.version.split()[0]} | versions, "commit": _commit()}
 
 
 def _commit() -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from zoo import own_vectors, report, runs
+from zoo import own_vectors, report, runs, unfinished
 from zoo.batches import score_split
 from zoo.data import DataError, Dataset
 from zoo.embeddings import embedding_matrix, read_words
@@ -111,11 +111,12 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
     """Trains one model, scores dev and test, and writes the run.
 
     The epoch with the best dev metric (the data set's first) is kept, and training ends after
-    ``recipe.patience`` epochs without a better one. An interrupted training keeps the best epoch so far.
+    ``recipe.patience`` epochs without a better one. An interrupted training keeps the best epoch so far, and goes on
+    if it is called again with the same arguments, as one that was killed does.
 
     Args:
         recipe: what to train.
-        folder: an empty folder for the run.
+        folder: of the run, empty but for what a training that was cut off left.
         dataset: the loaded data; ``train`` and ``dev`` must have groups.
         options: how to train.
         seed: of weights, order of the data, dropout and random word vectors.
@@ -200,6 +201,8 @@ def _train(recipe, folder, dataset, options, seed):
     # After the run is safe: a picture that fails costs no training.
     figures = recipe.figures(model, encoded, pretraining) if recipe.figures and model is not None else {}
     report.write(run, recipe.published, options.data_lines, figures)
+    if not record["interrupted"]:
+        unfinished.discard(folder)
     return run
 
 

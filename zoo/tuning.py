@@ -12,7 +12,7 @@ from pathlib import Path
 
 import keras_tuner
 
-from zoo import runs
+from zoo import runs, unfinished
 from zoo.data import DataError, Dataset
 from zoo.evaluation import direction
 from zoo.recipe import Options, Recipe
@@ -57,7 +57,8 @@ def tune(
     Args:
         recipe: function from hyperparameters to a `Recipe`.
         dataset: the loaded data.
-        root: folder of the search; the tuner's state lies in it beside one run folder per trial.
+        root: folder of the search; the tuner's state lies in it beside one run folder per trial. A search that was cut
+            off goes on in its folder.
         options: how to train.
         values: knobs that are set, and so not searched.
         trials: number of trials.
@@ -82,7 +83,7 @@ def tune(
     if not free:
         raise ValueError(f"A search needs a knob that is not set. Received: values={settled}")
     metric = dataset.metrics[0]
-    finished: list[runs.Run] = []
+    finished = {place: runs.load(place) for place in root.glob("trial-*") if unfinished.is_whole(place)}
 
     class Search(TUNERS[tuner]):
         """Trains a trial as any run, and hands its dev metric to the tuner."""
@@ -97,7 +98,8 @@ def tune(
             knobs = {name: values[name] for name in had} | {"epochs": chosen.epochs}
             chosen_options = dataclasses.replace(options, knobs=knobs)
             try:
-                run = train(chosen, root / f"trial-{trial.trial_id}", dataset, chosen_options, seed)
+                place = root / f"trial-{trial.trial_id}"
+                run = finished.get(place) or train(chosen, place, dataset, chosen_options, seed)
             except DataError as error:  # as would any other trial
                 raise keras_tuner.errors.FatalError(str(error)) from error
             except Exception as error:
@@ -105,7 +107,7 @@ def tune(
                 raise
             if run.metrics["training"]["interrupted"]:
                 raise KeyboardInterrupt
-            finished.append(run)
+            finished[place] = run
             options.say(f"trial {trial.trial_id}: dev {metric} {run.metrics['dev'][metric]:.4f}, {run.folder}")
             return {f"dev_{metric}": run.metrics["dev"][metric]}
 
@@ -128,4 +130,4 @@ def tune(
         raise error.__cause__ or error from None
     if not finished:
         raise RuntimeError(f"Every trial failed, see above. Received: trials={trials}")
-    return sorted(finished, key=lambda run: run.metrics["dev"][metric], reverse=direction(metric) == "max")
+    return sorted(finished.values(), key=lambda run: run.metrics["dev"][metric], reverse=direction(metric) == "max")

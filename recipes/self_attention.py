@@ -50,10 +50,7 @@ ABLATION = ["global", "group", "group_offset", "ggsa", "iggsa", "local", "local_
 
 
 def attention_knobs(hp, inner_units=1200):
-    """The knobs of GGSA's attention, alike on all data but for the default of ``inner_units``; sections are the paper's.
-
-    The paper's is 4 D, "as in [26]".
-    """
+    """The knobs of GGSA's attention; sections are the paper's. Its inner units are "as in [26]", 4 D."""
     return {
         "heads": hp.Choice("heads", [1, 2, 3, 4, 6, 10, 12], default=6),  # 4.2
         "group_size": hp.Int("group_size", 4, 20, step=2, default=10),  # 4.2; range of 4.3.5

@@ -112,8 +112,8 @@ class Fit:
     ) -> tuple[list[dict], dict]:
         """Trains ``model`` in place; it ends with the weights of its best epoch.
 
-        Where the run's folder holds what an earlier training of this ``label`` wrote down before it was cut off, it goes
-        on from there, to what it would have become.
+        Where the run's folder holds what a training of this ``label`` wrote down before it was cut off, it goes on
+        from there, to what that would have become.
 
         Args:
             model: what is trained.

@@ -105,7 +105,7 @@ def self_attention(
         loss = usual_loss = "pointwise"  # of their dense heads
     if function is attentive_pooling and loss == "pointwise":
         loss = "pairwise"  # of their cosine
-    if function is attentive_pooling and loss == "pairwise":
+    if function is attentive_pooling and usual_loss == "pointwise" and loss == "pairwise":
         usual_loss = loss
     similarity = differences.get("similarity", "cosine")
     if loss == "pointwise" and similarity in ("cosine", "gesd"):  # between -1 and 1, so no log-odds

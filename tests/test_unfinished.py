@@ -1,5 +1,6 @@
 """A command that was cut off goes on when it is run again, to what it would have become."""
 
+import csv
 import dataclasses
 import json
 import os
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.test_training import DATASET, RECIPE, quiet
-from zoo import losses, optimizers, runs, unfinished
+from zoo import command_line, lexical, losses, optimizers, runs, tuning, unfinished
 from zoo.training import train
 
 REPOSITORY = Path(__file__).parents[1]
@@ -121,26 +122,52 @@ def test_an_interrupted_training_keeps_its_best_epoch_and_goes_on_when_asked_aga
     assert_same(run, whole)
 
 
-def test_what_is_of_another_model_or_not_whole_is_refused(tmp_path):
-    killed = tmp_path / "killed"
+def killed(folder, recipe=RECIPE, seed=1):
+    """A training that was cut off in its second epoch."""
+
+    def say(said):
+        if said.startswith("epoch 2/"):
+            raise Killed
+
     with pytest.raises(Killed):
+        train(recipe, folder, DATASET, dataclasses.replace(quiet()[0], say=say), seed)
+    return folder / "unfinished/epoch.npz"
 
-        def say(said):
-            if said.startswith("epoch 2/"):
-                raise Killed
 
-        train(RECIPE, killed, DATASET, dataclasses.replace(quiet()[0], say=say))
-    with pytest.raises(ValueError, match=r"of the same model. Received: .*epoch.npz"):
-        train(dataclasses.replace(RECIPE, embedding_size=7), killed, DATASET, quiet()[0])
-    file = killed / "unfinished/epoch.npz"
-    file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(ValueError, match=r"must be whole. Received: .*epoch.npz"):
-        train(RECIPE, killed, DATASET, quiet()[0])
+@pytest.mark.parametrize("what", ["cut short", "zeros", "bits", "sizes", "knobs", "seed"])
+def test_what_is_damaged_or_of_another_model_is_not_gone_on_with(what, tmp_path):
+    file = killed(tmp_path / "killed")
+    content = file.read_bytes()
+    recipe, (options, lines), seed = RECIPE, quiet(), 1
+    if what == "cut short":
+        file.write_bytes(content[:1000])
+    elif what == "zeros":
+        file.write_bytes(bytes(len(content)))
+    elif what == "bits":
+        file.write_bytes(content[:3000] + bytes(100) + content[3100:])
+    elif what == "sizes":
+        recipe = dataclasses.replace(recipe, embedding_size=7)
+    elif what == "knobs":
+        options = dataclasses.replace(options, knobs={"filters": 8})
+    else:
+        seed = 2
+    run = train(recipe, tmp_path / "killed", DATASET, options, seed)
+    (told,) = [line for line in lines if "begins anew" in line]
+    assert ("is damaged" in told) == (what in ("cut short", "zeros", "bits")) and str(file) in told
+    assert_same(run, train(recipe, tmp_path / "whole", DATASET, options, seed))
+
+
+def test_the_seconds_of_a_training_are_those_of_all_its_parts(tmp_path):
+    killed(tmp_path)
+    run = train(RECIPE, tmp_path, DATASET, quiet()[0])
+    with (run.folder / "history.csv").open(encoding="utf-8") as file:
+        of_epochs = sum(float(row["seconds"]) for row in csv.DictReader(file))
+    assert run.metrics["training"]["train_seconds"] > of_epochs
 
 
 def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch):
     def full(file, **_):
-        Path(file).write_bytes(b"half")
+        file.write(b"half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("zoo.unfinished.np.savez", full)
@@ -150,6 +177,19 @@ def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch):
     assert sum("not written down" in line and "No space left" in line for line in lines) == RECIPE.epochs
 
 
+def test_a_run_whose_report_is_not_written_is_not_whole(tmp_path, monkeypatch):
+    def cut_off(*_):
+        raise Killed
+
+    bm25 = dataclasses.replace(RECIPE, build=None, scorer=lexical.BM25())
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr("zoo.training.report.write", cut_off)
+        train(bm25, tmp_path, DATASET, quiet()[0])
+    assert (tmp_path / "recipe.json").is_file() and not unfinished.is_whole(tmp_path)
+    train(bm25, tmp_path, DATASET, quiet()[0])
+    assert unfinished.is_whole(tmp_path) and (tmp_path / "report.html").is_file()
+
+
 def test_frozen_weights_are_not_written_down(tmp_path):
     embedding = keras.layers.Embedding(1000, 50, trainable=False)
     inputs = keras.Input((3,), dtype="int32")
@@ -157,7 +197,7 @@ def test_frozen_weights_are_not_written_down(tmp_path):
     model.compile(optimizers.Adam(), losses.pointwise)
     model.optimizer.build(model.trainable_variables)
     best = keras.callbacks.EarlyStopping("loss")
-    backup = unfinished.Backup(tmp_path, "epoch", best, [], print)
+    backup = unfinished.Backup(tmp_path, "epoch", {}, best, [], print)
     model.fit(np.ones((4, 3)), np.ones((4, 3)), verbose=0, callbacks=[best, backup])
     assert backup.file.stat().st_size < 20_000
 
@@ -184,6 +224,7 @@ def test_the_same_command_has_the_same_folders_until_it_ends(tmp_path):
     first, said = folders(root, {"epochs": 2}, ["a"])
     assert not said
     (first[0] / "recipe.json").write_text("{}")
+    (first[0] / "metrics.json").write_text('{"training": {"interrupted": false}}')
     again, said = folders(root, {"epochs": 2}, ["a", "b"])
     assert again[0] == first[0] and said == [
         "This command was cut off: it goes on, 1 of its runs are whole (--fresh begins anew)."
@@ -198,10 +239,12 @@ def test_the_same_command_has_the_same_folders_until_it_ends(tmp_path):
 
 def test_fresh_begins_anew_and_takes_away_what_was_left(tmp_path):
     first, _ = folders(tmp_path / "toy", {}, ["a"])
-    (first[0] / "unfinished").mkdir()
-    (first[0] / "unfinished/epoch.npz").write_bytes(b"gigabytes")
+    left = [first[0] / "unfinished", first[0] / "trial-0/unfinished"]
+    for place in left:
+        place.mkdir(parents=True)
+        (place / "epoch.npz").write_bytes(b"gigabytes")
     anew, said = folders(tmp_path / "toy", {}, ["a"], fresh=True)
-    assert anew != first and not said and not (first[0] / "unfinished").exists()
+    assert anew != first and not said and not any(place.exists() for place in left)
     again, _ = folders(tmp_path / "toy", {}, ["a"])
     assert again == anew
 
@@ -232,6 +275,70 @@ def test_a_command_that_did_nothing_leaves_nothing(tmp_path):
     assert not list((tmp_path / "toy").iterdir())
 
 
+def test_a_list_that_is_removed_while_the_command_runs_is_no_loss(tmp_path):
+    with unfinished.command(tmp_path / "toy", {}, False, print):
+        for file in (tmp_path / "toy").iterdir():
+            file.unlink()
+
+
+def test_what_was_changed_begins_anew(tmp_path, monkeypatch):
+    """Our own code above all: who interrupts a training often has a fault to mend."""
+    first, _ = folders(tmp_path / "toy", {}, ["a"])
+    with monkeypatch.context() as patched:
+        patched.setattr("zoo.unfinished.keras.backend.backend", lambda: "another")
+        assert folders(tmp_path / "toy", {}, ["a"])[0] != first
+    home = tmp_path / "home"
+    (home / "zoo").mkdir(parents=True)
+    monkeypatch.setattr("zoo.unfinished.__file__", str(home / "zoo/unfinished.py"))
+    digests = set()
+    for content in ("a = 1", "a = 2"):
+        (home / "zoo/made.py").write_text(content)
+        digests.add(unfinished._code()["sources"])
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize("error, told", [(KeyboardInterrupt, True), (Killed, False)])
+def test_who_interrupts_is_told_what_the_same_command_does(error, told, tmp_path):
+    said = []
+    with pytest.raises(error), unfinished.command(tmp_path / "toy", {}, False, said.append) as folder:
+        folder("a", lambda: runs.new_folder(tmp_path, "toy", "a"))
+        raise error
+    assert ("The same command, run again, goes on (--fresh begins anew)." in said) == told
+
+
+def searched(root, tuner, cut_off_at=None):
+    """A search of four trials; the knobs and dev metric of each, and the lines said."""
+    options, lines = quiet()
+
+    def say(said):
+        lines.append(said)
+        if cut_off_at and said.startswith(cut_off_at):
+            raise Killed
+
+    def recipe(hp):
+        epochs = hp.Int("epochs", 1, 50, default=3)
+        rate = hp.Choice("learning_rate", [1e-4, 1e-3, 1e-2, 1e-1], default=1e-3)
+        return dataclasses.replace(
+            RECIPE, optimizer=lambda: optimizers.Adam(rate), epochs=epochs, patience=3, fixed=("epochs",)
+        )
+
+    settings = {"values": {"epochs": 3}, "trials": 4, "tuner": tuner, "seed": 0}
+    found = tuning.tune(recipe, DATASET, root, dataclasses.replace(options, say=say), **settings)
+    return sorted((run.folder.name, run.settings["knobs"], run.metrics["test"]["mrr"]) for run in found), lines
+
+
+@pytest.mark.parametrize("tuner", ["bayesian", "grid", "random"])
+def test_a_search_that_was_killed_becomes_what_it_would_have(tuner, tmp_path):
+    whole, _ = searched(tmp_path / "whole", tuner)
+    for place in ("epoch 2/", "trial 2: learning_rate"):
+        with pytest.raises(Killed):
+            searched(tmp_path / "killed", tuner, place)
+    again, lines = searched(tmp_path / "killed", tuner)
+    assert again == whole and len(again) == 4
+    (third,) = [place for place, line in enumerate(lines) if line.startswith("trial 2: learning_rate")]
+    assert not any(line.startswith("epoch ") for line in lines[:third])  # the first two were whole
+
+
 def test_a_killed_table_goes_on_with_what_it_lacks(tmp_path):
     """A real command, killed by the system in its second row."""
     command = [sys.executable, "-u", "-m", "recipes.ctrn_yahoo", "--runs", str(tmp_path), "--seeds", "2"]
@@ -255,3 +362,22 @@ def test_a_killed_table_goes_on_with_what_it_lacks(tmp_path):
     assert "the scores of 2 seeds averaged" in done.stdout
     assert not list((tmp_path / "ctrn_yahoo").glob("unfinished-*"))
     assert json.loads((trained[0].folder / "metrics.json").read_text())["training"]["interrupted"] is False
+
+
+def test_fresh_is_a_flag_of_every_recipe(tmp_path, monkeypatch, capsys):
+    heard = []
+
+    @unfinished.contextlib.contextmanager
+    def command(root, settings, fresh, say):
+        heard.append((root, settings, fresh))
+        raise Killed
+        yield
+
+    monkeypatch.setattr("zoo.unfinished.command", command)
+    from recipes import ctrn_yahoo
+
+    for flags in ([], ["--fresh"]):
+        with pytest.raises(Killed):
+            command_line.main(ctrn_yahoo.recipe, "", command=["--runs", str(tmp_path), *flags])
+    (root, settings, fresh), (_, same, anew) = heard
+    assert root == tmp_path / "ctrn_yahoo" and not fresh and anew and settings == same

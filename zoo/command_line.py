@@ -59,7 +59,7 @@ def main(
         _check_use(parser, recipe, flags, values, rows)
         _run(recipe, space, values, rows, flags, load or _load_folder)
     except KeyboardInterrupt:
-        print("interrupted: the same command, run again, goes on (--fresh begins anew)", file=sys.stderr)
+        print("interrupted", file=sys.stderr)
         return 130
     except Exception as error:
         if os.environ.get("PAIRZOO_TRACEBACK"):
@@ -188,10 +188,11 @@ def _run(recipe, space, values, rows, flags, load):
         data_report.check_strict(report)
     if is_ranking(dataset):
         data_report.check_rankable(dataset)
+    start = flags.start and flags.start.resolve()  # `latest` may be another run by the time that this one ends
     options = Options(
         embeddings=tuple(flags.embeddings),
         strategy=strategy,
-        start=runs.load(flags.start) if flags.start else None,
+        start=runs.load(start) if start else None,
         bar=sys.stderr.isatty() and sys.stdout.isatty(),
         sample=sample,
         data_lines=tuple(report.lines()),
@@ -201,9 +202,9 @@ def _run(recipe, space, values, rows, flags, load):
         print(f"set for the sample{', and so not searched' if flags.tune else ''}: {ours}")
     settings = {
         "flags": {name: value for name, value in vars(flags).items() if name not in ("runs", "fresh")},
-        "data": runs.content_fingerprint(dataset),
+        "data": [runs.content_fingerprint(dataset), runs.fingerprints(dataset.files)],
         "embeddings": runs.fingerprints(flags.embeddings),
-        "code": runs.code(),
+        "start": runs.fingerprints([start / "model.keras"]) if start else None,
     }
     with unfinished.command(flags.runs / chosen.name, settings, flags.fresh, options.say) as folder:
         if flags.tune:

@@ -61,10 +61,14 @@ class Fit:
 
     Args:
         recipe, folder, options, seed: as `train`.
+
+    Attributes:
+        seconds_before: of epochs that were trained before the run was cut off.
     """
 
     def __init__(self, recipe: Recipe, folder: Path, options: Options, seed: int):
         self.recipe, self.folder, self.options, self.seed = recipe, folder, options, seed
+        self.seconds_before = 0.0
         # The optimizers' sums over the rows of word vectors that are trained do not compile.
         self.compiled = recipe.compiled and bool(options.embeddings)
 
@@ -158,13 +162,15 @@ class Fit:
             restore_best_weights=metric is not None,
         )
         rows = progress.rows
-        backup = unfinished.Backup(self.folder, label, best, rows, options.say)
+        settings = {"knobs": options.knobs, "model": self.recipe.model, "seed": self.seed}
+        backup = unfinished.Backup(self.folder, label, settings, best, rows, options.say)
         with self.scope():
             fitted.optimizer.build(fitted.trainable_variables)
             if backup.restore(fitted):
                 options.say(f"{label}: goes on after {len(rows)}{', which were all' if backup.ended else ''}")
-        for _ in rows:
-            batches.on_epoch_end()
+                self.seconds_before += sum(row["seconds"] for row in rows)
+                batches.epoch = len(rows) - 1
+                batches.on_epoch_end()
         measured = [_MeasureDev(lambda: measure(model), metric)] if measure else []
         board = keras.callbacks.TensorBoard(self.folder / "tensorboard" / label, write_graph=False)
         found = {}

@@ -180,6 +180,7 @@ def write(
 ) -> Run:
     """Writes what a run is loaded from; ``recipe.json`` comes last, so that a folder with it can be loaded."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "recipe.json").unlink(missing_ok=True)  # of a training that was interrupted and goes on
     if model is not None:
         write_vocabulary(folder / "vocabulary.txt", encoder.words)
         model.save(folder / "model.keras")

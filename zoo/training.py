@@ -143,6 +143,7 @@ def _train(recipe, folder, dataset, options, seed):
             f"A model that goes on from an earlier run's pre-training needs that run (--from). "
             f"Received: start=None, model={recipe.model!r}"
         )
+    unfinished.begin(folder)
     started = time.monotonic()
     record = {"dev_metric": dataset.metrics[0], "interrupted": False, "diverged": False}
     pretraining, history, encoded, model = [], [], None, None
@@ -160,7 +161,7 @@ def _train(recipe, folder, dataset, options, seed):
         _say_cut(recipe, encoded.splits["train"], options.say)
         model, pretraining, history = _fit(recipe, folder, encoded, options, seed, record)
         record["trainable_parameters"] = int(sum(np.prod(w.shape) for w in model.trainable_weights))
-    record["train_seconds"] = round(time.monotonic() - started, 1)
+    record["train_seconds"] = round(time.monotonic() - started + record.pop("seconds_before", 0.0), 1)
 
     def score(split):
         if model is None:
@@ -257,6 +258,7 @@ def _fit(recipe, folder, encoded, options, seed, record):
             survives=True,
         )
         record |= found
+    record["seconds_before"] = fit.seconds_before
     if recipe.finish:
         model = recipe.finish(model, encoded)
     return model, pretraining, history

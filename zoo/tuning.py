@@ -7,6 +7,8 @@ its published default, its search range and, through `knobs`, its command-line f
 from __future__ import annotations
 
 import dataclasses
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,7 +60,7 @@ def tune(
         recipe: function from hyperparameters to a `Recipe`.
         dataset: the loaded data.
         root: folder of the search; the tuner's state lies in it beside one run folder per trial. A search that was cut
-            off goes on in its folder.
+            off is searched anew in its folder, where whole trials stand for themselves and one that is not goes on.
         options: how to train.
         values: knobs that are set, and so not searched.
         trials: number of trials.
@@ -83,7 +85,10 @@ def tune(
     if not free:
         raise ValueError(f"A search needs a knob that is not set. Received: values={settled}")
     metric = dataset.metrics[0]
-    finished = {place: runs.load(place) for place in root.glob("trial-*") if unfinished.is_whole(place)}
+    before = {place: runs.load(place) for place in root.glob("trial-*") if unfinished.is_whole(place)}
+    finished = {}
+    # The tuners are deterministic, and not all of them can read their own state.
+    shutil.rmtree(root / "tuner", ignore_errors=True)
 
     class Search(TUNERS[tuner]):
         """Trains a trial as any run, and hands its dev metric to the tuner."""
@@ -99,11 +104,14 @@ def tune(
             chosen_options = dataclasses.replace(options, knobs=knobs)
             try:
                 place = root / f"trial-{trial.trial_id}"
-                run = finished.get(place) or train(chosen, place, dataset, chosen_options, seed)
+                run = before.get(place)
+                if not run or run.settings["knobs"] != json.loads(json.dumps(knobs)):
+                    run = train(chosen, place, dataset, chosen_options, seed)
             except DataError as error:  # as would any other trial
                 raise keras_tuner.errors.FatalError(str(error)) from error
             except Exception as error:
                 options.say(f"trial {trial.trial_id} failed: {type(error).__name__}: {error}")
+                unfinished.discard(place)
                 raise
             if run.metrics["training"]["interrupted"]:
                 raise KeyboardInterrupt
@@ -118,7 +126,7 @@ def tune(
         objective=keras_tuner.Objective(f"dev_{metric}", direction(metric)),
         hyperparameters=space,
         tune_new_entries=False,
-        seed=seed,
+        seed=seed + 1,  # KerasTuner takes 0 for none
         directory=str(root),
         project_name="tuner",
         **limit,

@@ -10,7 +10,9 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from zipfile import BadZipFile
@@ -18,25 +20,38 @@ from zipfile import BadZipFile
 import keras
 import numpy as np
 
+from zoo import runs
+
 _FOLDER = "unfinished"
 _CHOICE = ("best", "best_epoch", "wait")  # what `EarlyStopping` knows beside weights
 
 
+def begin(folder: Path) -> None:
+    """Marks a run's folder as not whole."""
+    (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
+
+
 def is_whole(folder: Path) -> bool:
     """Whether a run was trained to its end and written."""
-    return (folder / "recipe.json").is_file() and not (folder / _FOLDER).exists()
+    if not (folder / "recipe.json").is_file() or (folder / _FOLDER).exists():
+        return False
+    return not json.loads((folder / "metrics.json").read_text("utf-8"))["training"]["interrupted"]
 
 
 def discard(folder: Path) -> None:
-    """Removes what a training in this folder would go on from."""
-    shutil.rmtree(folder / _FOLDER, ignore_errors=True)
+    """Takes the mark away, and all that trainings in this folder, or below it, would go on from."""
+    for place in [*folder.rglob(_FOLDER)]:
+        gone = place.with_name(f".{_FOLDER}")
+        place.rename(gone)  # at once, or not at all
+        shutil.rmtree(gone)
 
 
 @contextlib.contextmanager
 def command(root: Path, settings: dict, fresh: bool, say: Callable[[str], None]) -> Iterator[Callable]:
     """The folders of a command's runs; when it is run again after it was cut off, it has the same ones.
 
-    Of two that run at once, the second has folders of its own, which are not written down.
+    Our own code is among the settings: changed, it begins anew. Of two that run at once, the second has folders of its
+    own, which are not written down.
 
     Args:
         root: where this is written down.
@@ -47,13 +62,12 @@ def command(root: Path, settings: dict, fresh: bool, say: Callable[[str], None])
     Yields:
         A function of a run's name and of a function that makes a new folder below ``root``, to the run's folder.
     """
+    settings = settings | {"code": _code()}
     key = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:16]
     root.mkdir(parents=True, exist_ok=True)
     path = root / f"{_FOLDER}-{key}.tsv"
-    with path.open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # given up by the system when the process ends
-        except OSError:
+    with _locked(path) as file:
+        if file is None:
             say("The same command is running: this one begins anew, and could not go on after it was cut off.")
             yield lambda name, make: make()
             return
@@ -64,23 +78,46 @@ def command(root: Path, settings: dict, fresh: bool, say: Callable[[str], None])
             begun = {}
             file.truncate(0)
         elif begun:
-            whole = sum(map(is_whole, begun.values()))
+            parts = [part for folder in begun.values() for part in (folder, *folder.glob("trial-*"))]
+            whole = sum(map(is_whole, parts))
             say(f"This command was cut off: it goes on, {whole} of its runs are whole (--fresh begins anew).")
 
         def folder(name, make):
             if name not in begun:
                 begun[name] = make()
                 file.write(f"{name}\t{begun[name].relative_to(root)}\n")
-                file.flush()
+                _to_disk(file)
             return begun[name]
 
         try:
             yield folder
-        except BaseException:
+        except BaseException as error:
             if not any(place.exists() for place in begun.values()):
-                path.unlink()
+                path.unlink(missing_ok=True)
+            elif isinstance(error, KeyboardInterrupt):
+                say("The same command, run again, goes on (--fresh begins anew).")
             raise
-        path.unlink()
+        file.truncate(0)  # for one that has opened it by now
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _locked(path):
+    """The file, opened and locked; None where another process has it. The system unlocks it when the process ends."""
+    while True:
+        with path.open("a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file = None
+            if file is None or os.fstat(file.fileno()).st_nlink:  # else it was removed while we opened it
+                yield file
+                return
+
+
+def _to_disk(file):
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _read(file, root):
@@ -93,6 +130,15 @@ def _read(file, root):
     return {name: root / folder for name, folder in begun.items() if (root / folder).is_dir()}
 
 
+def _code():
+    """What runs: our own sources, the versions of the libraries, the backend."""
+    home = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for source in sorted(file for package in ("layers", "zoo", "recipes") for file in (home / package).rglob("*.py")):
+        digest.update(source.read_bytes())
+    return {"sources": digest.hexdigest(), "backend": keras.backend.backend(), **runs.code()["versions"]}
+
+
 class Backup(keras.callbacks.Callback):
     """Writes down after each epoch all that the next one starts from; stands after the callbacks that it is handed.
 
@@ -102,26 +148,32 @@ class Backup(keras.callbacks.Callback):
     Args:
         folder: of the run.
         label: sets the fits of a run apart.
+        settings: what was trained; what was written down under others is passed over.
         best: chooses the epoch; its state is kept and restored.
         rows: a row of each epoch, of numbers; earlier ones are added by `restore`.
-        say: where a line goes if the disk is full.
+        say: where a line goes if the disk is full, or what was written down is of no use.
 
     Attributes:
         ended: whether training had ended when this was written.
     """
 
-    def __init__(self, folder: Path, label: str, best: keras.callbacks.EarlyStopping, rows: list[dict], say: Callable):
+    def __init__(
+        self,
+        folder: Path,
+        label: str,
+        settings: dict,
+        best: keras.callbacks.EarlyStopping,
+        rows: list[dict],
+        say: Callable[[str], None],
+    ):
         super().__init__()
-        self.file = folder / _FOLDER / f"{label}.npz"
+        self.file, self.label = folder / _FOLDER / f"{label}.npz", label
+        self.settings = json.loads(json.dumps(settings, default=str))
         self.best, self.rows, self.say = best, rows, say
         self.ended, self._choice, self._best = False, None, []
 
     def restore(self, model: keras.Model) -> bool:
-        """Puts a compiled model, and the rows, where the last whole epoch left them; False if there is none.
-
-        Raises:
-            ValueError: if what was written is of another model, or not whole.
-        """
+        """Puts a compiled model, and the rows, where the last whole epoch left them; False if that cannot be."""
         if not self.file.is_file():
             return False
         variables = _variables(model)
@@ -129,15 +181,18 @@ class Backup(keras.callbacks.Callback):
             with np.load(self.file) as there:
                 state = json.loads(str(there["state"]))
                 values = [there[f"variable_{place}"] for place in range(state["variables"])]
-                self._best = [there[f"best_{place}"] for place in range(state["best_weights"])]
-        except (BadZipFile, KeyError, OSError, EOFError) as error:
-            raise ValueError(f"What a training goes on from must be whole. Received: {self.file}: {error}") from None
-        if [tuple(value.shape) for value in values] != [tuple(variable.shape) for variable in variables]:
-            raise ValueError(f"What a training goes on from must be of the same model. Received: {self.file}")
+                best = [there[f"best_{place}"] for place in range(state["best_weights"])]
+        except (BadZipFile, zlib.error, KeyError, ValueError, OSError, EOFError) as error:  # power was lost
+            self.say(f"{self.label}: begins anew, what it would go on from is damaged: {self.file}: {error}")
+            return False
+        same_shapes = [value.shape for value in values] == [tuple(variable.shape) for variable in variables]
+        if state["settings"] != self.settings or not same_shapes:
+            self.say(f"{self.label}: begins anew, what it would go on from is of another model: {self.file}")
+            return False
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
         self.rows[:] = state["rows"]
-        self._choice, self.ended = state["choice"], state["ended"]
+        self._best, self._choice, self.ended = best, state["choice"], state["ended"]
         return True
 
     def on_train_begin(self, logs=None):
@@ -157,6 +212,7 @@ class Backup(keras.callbacks.Callback):
             weights = zip(self.model.weights, self.best.best_weights, strict=True)
             self._best = [value for weight, value in weights if weight.trainable]
         state = {
+            "settings": self.settings,
             "rows": self.rows,
             "choice": {name: getattr(self.best, name) for name in _CHOICE},
             "ended": bool(self.model.stop_training) or epoch + 1 == self.params["epochs"],
@@ -165,10 +221,12 @@ class Backup(keras.callbacks.Callback):
         }
         arrays = {f"variable_{place}": np.array(variable) for place, variable in enumerate(variables)}
         arrays |= {f"best_{place}": value for place, value in enumerate(self._best)}
-        unfinished = self.file.with_suffix(".part.npz")
+        unfinished = self.file.with_suffix(".part")
         try:
             self.file.parent.mkdir(exist_ok=True)
-            np.savez(unfinished, state=json.dumps(state, default=float), **arrays)
+            with unfinished.open("wb") as file:
+                np.savez(file, state=json.dumps(state, default=float), **arrays)
+                _to_disk(file)
             unfinished.replace(self.file)  # whole, or not there
         except OSError as error:  # a full disk must not end the training
             unfinished.unlink(missing_ok=True)

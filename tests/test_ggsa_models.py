@@ -85,7 +85,9 @@ def test_rows_under_the_other_loss_have_a_name_and_a_head_of_their_own():
     gesd = row(ggsa_insurance, model="cnn_gesd", loss="pointwise")
     encoded = SimpleNamespace(embeddings=embeddings(size=8), trainable_embeddings=True)
     assert gesd.model == "cnn_gesd_pointwise" and gesd.build(encoded).layers[-1].name != "similarity"
-    margin = {model: row(ggsa_insurance, model=model, loss="pairwise").loss().margin for model in ("ggsa", "multihop_lstm")}
+    margin = {
+        model: row(ggsa_insurance, model=model, loss="pairwise").loss().margin for model in ("ggsa", "multihop_lstm")
+    }
     assert margin == {"ggsa": 0.1, "multihop_lstm": 0.2}
 
 

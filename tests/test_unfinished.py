@@ -70,7 +70,7 @@ def test_a_training_that_was_killed_becomes_what_it_would_have(optimizer, tmp_pa
     recipe = dataclasses.replace(RECIPE, optimizer=optimizer, epochs=4, patience=4)
     whole = train(recipe, tmp_path / "whole", DATASET, quiet()[0])
     lines, run = killed_after("epoch 3/", tmp_path / "killed", recipe)
-    assert [line for line in lines if "goes on" in line] == ["epoch: goes on after 2"]
+    assert [line for line in lines if "goes on" in line] == ["goes on after epoch 2"]
     assert [line[:7] for line in lines if line.startswith("epoch ") and "kept" not in line] == ["epoch 3", "epoch 4"]
     assert_same(run, whole)
 
@@ -88,7 +88,7 @@ def test_a_training_that_had_ended_is_not_trained_again(tmp_path):
     recipe = dataclasses.replace(RECIPE, epochs=3, patience=3)
     whole = train(recipe, tmp_path / "whole", DATASET, quiet()[0])
     lines, run = killed_after(" of 3 is kept", tmp_path / "killed", recipe)
-    assert "epoch: goes on after 3, which were all" in lines
+    assert "goes on after epoch 3, the last" in lines
     assert_same(run, whole)
 
 
@@ -100,7 +100,7 @@ def test_a_pretraining_that_had_ended_is_not_trained_again(tmp_path):
     recipe = dataclasses.replace(RECIPE, pretrain=pretrain, epochs=2)
     whole = train(recipe, tmp_path / "whole", DATASET, quiet()[0])
     lines, run = killed_after("epoch 2/", tmp_path / "killed", recipe)
-    assert "pre-training: goes on after 2, which were all" in lines
+    assert "goes on after pre-training 2, the last" in lines
     assert not any(line.startswith("pre-training 1/") for line in lines)
     assert rows(run.folder / "pretraining.csv") == rows(whole.folder / "pretraining.csv")
     assert_same(run, whole)
@@ -227,7 +227,7 @@ def test_the_same_command_has_the_same_folders_until_it_ends(tmp_path):
     (first[0] / "metrics.json").write_text('{"training": {"interrupted": false}}')
     again, said = folders(root, {"epochs": 2}, ["a", "b"])
     assert again[0] == first[0] and said == [
-        "This command was cut off: it goes on, 1 of its runs are whole (--fresh begins anew)."
+        "This command was cut off: it goes on, 1 of 1 runs are whole (--fresh begins anew)."
     ]
     other, said = folders(root, {"epochs": 3}, ["a"])
     assert other[0] not in again and not said
@@ -243,8 +243,12 @@ def test_fresh_begins_anew_and_takes_away_what_was_left(tmp_path):
     for place in left:
         place.mkdir(parents=True)
         (place / "epoch.npz").write_bytes(b"gigabytes")
+    (first[0] / "trial-0/recipe.json").write_text("{}")
+    folders(tmp_path / "toy", {}, ["a", "b"])
     anew, said = folders(tmp_path / "toy", {}, ["a"], fresh=True)
-    assert anew != first and not said and not any(place.exists() for place in left)
+    assert not said and not any(place.exists() for place in left)
+    assert (first[0] / "trial-0/recipe.json").is_file()  # a whole one stays
+    assert {*anew, first[0]} == {place for place in (tmp_path / "toy").iterdir() if place.is_dir()}  # b is gone
     again, _ = folders(tmp_path / "toy", {}, ["a"])
     assert again == anew
 
@@ -295,6 +299,21 @@ def test_what_was_changed_begins_anew(tmp_path, monkeypatch):
         (home / "zoo/made.py").write_text(content)
         digests.add(unfinished._code()["sources"])
     assert len(digests) == 2
+
+
+def test_the_run_to_start_from_stays_the_same(tmp_path):
+    """Though `latest` is another one when the command is run again."""
+    root, first, later = tmp_path / "toy", tmp_path / "other/first", tmp_path / "toy/later"
+    for start, said in ((first, []), (later, ["This command was cut off: it goes on, 0 of 1 runs are whole"])):
+        start.mkdir(parents=True)
+        lines = []
+        with pytest.raises(Killed), unfinished.command(root, {}, False, lines.append) as folder:
+            assert folder(unfinished.START, lambda start=start: start).resolve() == first
+            folder("a", lambda: runs.new_folder(tmp_path, "toy", "a"))
+            raise Killed
+        assert [line.split(" (")[0] for line in lines] == said
+    folders(root, {}, [], fresh=True)
+    assert first.is_dir()
 
 
 @pytest.mark.parametrize("error, told", [(KeyboardInterrupt, True), (Killed, False)])
@@ -355,7 +374,7 @@ def test_a_killed_table_goes_on_with_what_it_lacks(tmp_path):
     done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert any("it goes on" in line for line in lines), done.stdout
-    assert "epoch: goes on after" in done.stdout and "epoch 1/3" not in done.stdout
+    assert "goes on after epoch" in done.stdout and "epoch 1/3" not in done.stdout
     trained = [runs.load(folder) for folder in (tmp_path / "ctrn_yahoo").glob("*-qrnn-*")]
     assert sorted(run.settings["seed"] for run in trained) == [1, 2]
     assert all(unfinished.is_whole(run.folder) for run in trained)

@@ -55,8 +55,9 @@ def main(
     flags = parser.parse_args(command)
     values = {knob.name: getattr(flags, knob.name) for knob in space if getattr(flags, knob.name) is not None}
     try:
-        rows = [row for name, rows in tables.items() if getattr(flags, name) for row in rows]
-        _check_use(parser, recipe, flags, values, rows)
+        chosen = [name for name in tables if getattr(flags, name)]
+        rows = [row for name in chosen for row in tables[name]]
+        _check_use(parser, recipe, flags, values, rows, *chosen[:1])
         _run(recipe, space, values, rows, flags, load or _load_folder)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -76,10 +77,10 @@ def _models(space):
     return next(knob.values for knob in space if knob.name == "model")
 
 
-def _check_use(parser, recipe, flags, values, rows):
+def _check_use(parser, recipe, flags, values, rows, table=None):
     """Refuses flags that would be without effect."""
-    if flags.tune and rows:
-        parser.error("--tune searches one model: leave --table out")
+    if flags.tune and table:
+        parser.error(f"--tune searches one model: leave --{table} out")
     if flags.tune and flags.seeds > 1:
         parser.error("--tune trains each trial with one seed: leave --seeds out")
     if flags.tune:
@@ -188,15 +189,6 @@ def _run(recipe, space, values, rows, flags, load):
         data_report.check_strict(report)
     if is_ranking(dataset):
         data_report.check_rankable(dataset)
-    start = flags.start and flags.start.resolve()  # `latest` may be another run by the time that this one ends
-    options = Options(
-        embeddings=tuple(flags.embeddings),
-        strategy=strategy,
-        start=runs.load(start) if start else None,
-        bar=sys.stderr.isatty() and sys.stdout.isatty(),
-        sample=sample,
-        data_lines=tuple(report.lines()),
-    )
     if sample:
         ours = {name: value for name, value in chosen.on_sample.items() if name not in values}
         print(f"set for the sample{', and so not searched' if flags.tune else ''}: {ours}")
@@ -204,9 +196,20 @@ def _run(recipe, space, values, rows, flags, load):
         "flags": {name: value for name, value in vars(flags).items() if name not in ("runs", "fresh")},
         "data": [runs.content_fingerprint(dataset), runs.fingerprints(dataset.files)],
         "embeddings": runs.fingerprints(flags.embeddings),
-        "start": runs.fingerprints([start / "model.keras"]) if start else None,
     }
-    with unfinished.command(flags.runs / chosen.name, settings, flags.fresh, options.say) as folder:
+    with unfinished.command(flags.runs / chosen.name, settings, flags.fresh, partial(print, flush=True)) as folder:
+        # Written down as well: `latest` is another run as soon as the first of this command is whole.
+        start = runs.load(folder(unfinished.START, flags.start.resolve)) if flags.start else None
+        if start and _ended_early(start):
+            print(f"note: the training of {start.folder} did not end, what starts from it begins with its best epoch")
+        options = Options(
+            embeddings=tuple(flags.embeddings),
+            strategy=strategy,
+            start=start,
+            bar=sys.stderr.isatty() and sys.stdout.isatty(),
+            sample=sample,
+            data_lines=tuple(report.lines()),
+        )
         if flags.tune:
             _tune(recipe, dataset, flags, options, _settled(recipe, values, sample), folder)
         else:
@@ -334,7 +337,8 @@ def _ended_early(run):
 
 def _link_latest(run, root):
     if not runs.link_latest(run, root):
-        print(f"{root / 'latest'} is left at {(root / 'latest').resolve().name}, a whole run on data of your own")
+        why = "did not train to its end" if _ended_early(run) else "is on the made-up sample"
+        print(f"{root / 'latest'} is left at {(root / 'latest').resolve().name}: this run {why}")
 
 
 def _say_metrics(run, dataset):

@@ -167,7 +167,7 @@ class Fit:
         with self.scope():
             fitted.optimizer.build(fitted.trainable_variables)
             if backup.restore(fitted):
-                options.say(f"{label}: goes on after {len(rows)}{', which were all' if backup.ended else ''}")
+                options.say(f"goes on after {label} {len(rows)}{', the last' if backup.ended else ''}")
                 self.seconds_before += sum(row["seconds"] for row in rows)
                 batches.epoch = len(rows) - 1
                 batches.on_epoch_end()

@@ -22,6 +22,7 @@ import numpy as np
 
 from zoo import runs
 
+START = "--from"  # name of the run that a command's trainings start from
 _FOLDER = "unfinished"
 _CHOICE = ("best", "best_epoch", "wait")  # what `EarlyStopping` knows beside weights
 
@@ -60,7 +61,8 @@ def command(root: Path, settings: dict, fresh: bool, say: Callable[[str], None])
         say: where a line of what was there goes.
 
     Yields:
-        A function of a run's name and of a function that makes a new folder below ``root``, to the run's folder.
+        A function of a run's name and of a function that makes a new folder below ``root``, to the run's folder. Under
+        the name `START` it keeps the folder of the run that is started from.
     """
     settings = settings | {"code": _code()}
     key = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -73,26 +75,27 @@ def command(root: Path, settings: dict, fresh: bool, say: Callable[[str], None])
             return
         begun = _read(file, root)
         if fresh:
-            for folder in begun.values():
+            for folder in _of_runs(begun):
                 discard(folder)
+                if not any(folder.rglob("recipe.json")):
+                    shutil.rmtree(folder)
             begun = {}
             file.truncate(0)
-        elif begun:
-            parts = [part for folder in begun.values() for part in (folder, *folder.glob("trial-*"))]
-            whole = sum(map(is_whole, parts))
-            say(f"This command was cut off: it goes on, {whole} of its runs are whole (--fresh begins anew).")
+        elif parts := [part for folder in _of_runs(begun) for part in [*folder.glob("trial-*")] or [folder]]:
+            whole = f"{sum(map(is_whole, parts))} of {len(parts)} runs are whole"
+            say(f"This command was cut off: it goes on, {whole} (--fresh begins anew).")
 
         def folder(name, make):
             if name not in begun:
                 begun[name] = make()
-                file.write(f"{name}\t{begun[name].relative_to(root)}\n")
+                file.write(f"{name}\t{os.path.relpath(begun[name], root)}\n")
                 _to_disk(file)
             return begun[name]
 
         try:
             yield folder
         except BaseException as error:
-            if not any(place.exists() for place in begun.values()):
+            if not any(place.exists() for place in _of_runs(begun)):
                 path.unlink(missing_ok=True)
             elif isinstance(error, KeyboardInterrupt):
                 say("The same command, run again, goes on (--fresh begins anew).")
@@ -128,6 +131,10 @@ def _read(file, root):
         file.truncate(len(f"{lines}\n".encode()) if lines else 0)
     begun = dict(line.split("\t") for line in lines.splitlines())
     return {name: root / folder for name, folder in begun.items() if (root / folder).is_dir()}
+
+
+def _of_runs(begun):
+    return [folder for name, folder in begun.items() if name != START]
 
 
 def _code():

@@ -19,13 +19,13 @@ paper's own are `--negatives-from corpus --loss pairwise --learning-rate 1e-4 --
 on one core, loss .044 and .012 and dev P@1 .293 and .330 after the first two.
 
 iGGSA, attention and attentive pooling read the states of each answer anew under each question that it is in the pool
-or the batch of: in the two tests that is 1.8 million pairs. Their batches are smaller. Attention and iGGSA gain most
-from beginning with the weights of GGSA, `--from RUN --learning-rate 1e-4`.
+or the batch of: in the two tests that is 1.8 million pairs. Their batches are smaller. Attention and iGGSA can begin
+with the weights of GGSA, `--from RUN --learning-rate 1e-4`.
 
 Table 4 in small and with the paper's loss, some seven minutes a row on one core: `--ablation --negatives-from corpus
 --loss pairwise --batch-size 32 --embedding-size 60 --inner-units 120 --max-candidate-length 80 --dev-pool 50 --epochs
-6` gives P@1 on version 1's test1 of .237 (global), .216 (group), .237 (with offsets), .332 (with the gate) and .343
-(iGGSA), one seed each; a deviation is .011.
+6 --patience 3` gives P@1 on version 1's test1 of .237 (global), .216 (group), .237 (with offsets), .332 (with the gate)
+and .343 (iGGSA), one seed each; a deviation is .011.
 
 Other departures from the paper: the vocabulary holds the training words, not those of dev and test; negatives are
 drawn from the training answers; word vectors are trained on the training texts alone; ties count against the system.

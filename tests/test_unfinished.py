@@ -280,9 +280,12 @@ def test_a_command_that_did_nothing_leaves_nothing(tmp_path):
 
 
 def test_a_list_that_is_removed_while_the_command_runs_is_no_loss(tmp_path):
-    with unfinished.command(tmp_path / "toy", {}, False, print):
-        for file in (tmp_path / "toy").iterdir():
-            file.unlink()
+    root = tmp_path / "toy"
+    with unfinished.command(root, {}, False, print) as folder:
+        begun = folder("a", lambda: runs.new_folder(tmp_path, "toy", "a"))
+        (names,) = root.glob("unfinished-*")
+        names.unlink()
+    assert [*root.iterdir()] == [begun]
 
 
 def test_what_was_changed_begins_anew(tmp_path, monkeypatch):

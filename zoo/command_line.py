@@ -55,9 +55,9 @@ def main(
     flags = parser.parse_args(command)
     values = {knob.name: getattr(flags, knob.name) for knob in space if getattr(flags, knob.name) is not None}
     try:
-        chosen = [name for name in tables if getattr(flags, name)]
-        rows = [row for name in chosen for row in tables[name]]
-        _check_use(parser, recipe, flags, values, rows, *chosen[:1])
+        asked = [name for name in tables if getattr(flags, name)]
+        rows = [row for name in asked for row in tables[name]]
+        _check_use(parser, recipe, flags, values, rows, asked)
         _run(recipe, space, values, rows, flags, load or _load_folder)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -77,10 +77,10 @@ def _models(space):
     return next(knob.values for knob in space if knob.name == "model")
 
 
-def _check_use(parser, recipe, flags, values, rows, table=None):
+def _check_use(parser, recipe, flags, values, rows, asked):
     """Refuses flags that would be without effect."""
-    if flags.tune and table:
-        parser.error(f"--tune searches one model: leave --{table} out")
+    if flags.tune and asked:
+        parser.error(f"--tune searches one model: leave --{asked[0]} out")
     if flags.tune and flags.seeds > 1:
         parser.error("--tune trains each trial with one seed: leave --seeds out")
     if flags.tune:

@@ -219,7 +219,8 @@ def write(
             "max_query_length": recipe.max_query_length,
             "max_candidate_length": recipe.max_candidate_length,
         },
-        **code(),
+        "versions": versions(),
+        "commit": _commit(),
     }
     _write_json(folder / "recipe.json", settings)
     return Run(folder)
@@ -305,10 +306,9 @@ def fingerprints(paths: Iterable[Path]) -> dict[str, str]:
     return {str(path): fingerprint(path) for path in paths}
 
 
-def code() -> dict:
-    """What ran: versions of the libraries, and our commit."""
-    versions = {name: importlib.metadata.version(name) for name in _LIBRARIES}
-    return {"versions": {"python": sys.version.split()[0]} | versions, "commit": _commit()}
+def versions() -> dict[str, str]:
+    """Versions of Python and the libraries that run."""
+    return {"python": sys.version.split()[0]} | {name: importlib.metadata.version(name) for name in _LIBRARIES}
 
 
 def _commit() -> str | None:

@@ -7,7 +7,6 @@ its published default, its search range and, through `knobs`, its command-line f
 from __future__ import annotations
 
 import dataclasses
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -105,7 +104,7 @@ def tune(
             try:
                 place = root / f"trial-{trial.trial_id}"
                 run = before.get(place)
-                if not run or run.settings["knobs"] != json.loads(json.dumps(knobs)):
+                if not run or run.settings["knobs"] != knobs:
                     run = train(chosen, place, dataset, chosen_options, seed)
             except DataError as error:  # as would any other trial
                 raise keras_tuner.errors.FatalError(str(error)) from error

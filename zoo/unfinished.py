@@ -143,7 +143,7 @@ def _code():
     digest = hashlib.sha256()
     for source in sorted(file for package in ("layers", "zoo", "recipes") for file in (home / package).rglob("*.py")):
         digest.update(source.read_bytes())
-    return {"sources": digest.hexdigest(), "backend": keras.backend.backend(), **runs.code()["versions"]}
+    return {"sources": digest.hexdigest(), "backend": keras.backend.backend(), **runs.versions()}
 
 
 class Backup(keras.callbacks.Callback):
@@ -175,7 +175,7 @@ class Backup(keras.callbacks.Callback):
     ):
         super().__init__()
         self.file, self.label = folder / _FOLDER / f"{label}.npz", label
-        self.settings = json.loads(json.dumps(settings, default=str))
+        self.settings = settings
         self.best, self.rows, self.say = best, rows, say
         self.ended, self._choice, self._best = False, None, []
 

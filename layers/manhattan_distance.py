@@ -78,4 +78,7 @@ class ManhattanDistance(keras.layers.Layer):
 
 def _direction(x):
     """The vector at length 1; a vector of zeros stays one."""
+    # In units of the largest number, whose square no vector is too short or too long for.
+    unit = ops.stop_gradient(ops.max(ops.abs(x), axis=-1, keepdims=True, initial=0))
+    x = x / ops.where(unit > 0, unit, 1)
     return x * ops.rsqrt(ops.maximum(ops.sum(x * x, axis=-1, keepdims=True), 1e-12))

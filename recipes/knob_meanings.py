@@ -17,6 +17,7 @@ MEANINGS = {
     "num_negatives": "wrong candidates per right one, at most; the hardest counts",
     # Words
     "embedding_size": "numbers per word or n-gram, where the model takes no --embeddings",
+    "drop_unknown": "pass over words without a vector; else each is a step with a vector of zeros",
     "word_dropout": "share of word-vector numbers that are dropped in training",
     "only_with_vector": "leave words out that the --embeddings files lack; else they are random vectors",
     "idf_weights": "multiply each word vector by the word's inverse document frequency",

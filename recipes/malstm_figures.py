@@ -1,9 +1,23 @@
-"""The pictures of the MaLSTM paper, of a trained model: its examples, single units, themes, nearest sentences."""
+"""The pictures of the MaLSTM paper, of a trained model: its examples, single units, themes, nearest sentences.
 
+They are in the report of each run of `recipes.malstm_sick`. For sentences of one's own,
+
+    python -m recipes.malstm_figures RUN "a woman is slicing potatoes" ...
+
+prints those of the run's test pairs that are nearest to each, and the score of each with it.
+"""
+
+import argparse
 import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
+from layers.manhattan_distance import ManhattanDistance
+from zoo import runs
+from zoo.arguments import Parser
 from zoo.figures import literal
 
 MAX_TOKENS = 64  # of a sentence, here and in the recipe; the longest of SICK has 36
@@ -47,10 +61,11 @@ def figures(model, encoded, pretraining):
     split = encoded.dataset.scored_splits[-1]
     groups = encoded.dataset.splits[split]
     texts = list(dict.fromkeys(text for group in groups for (text,) in (group.query, *group.candidates)))[:10_000]
+    here = "here" if encoded.dataset.in_paper else "here, {:g} to {:g}".format(*encoded.dataset.scale)
     vectors = _encode(model, encoded, texts)
     return {
-        "Sentence pairs of the paper's Table 1": _table_1(model, encoded),
-        "Sentence pairs of the paper's Table 3": _table_3(model, encoded),
+        "Sentence pairs of the paper's Table 1": _table_1(model, encoded, here),
+        "Sentence pairs of the paper's Table 3": _table_3(model, encoded, here),
         "Single units over sentences (Figure 2)": _units(texts, vectors),
         "Sentences on two principal components (Figure 3)": _themes(texts, vectors),
         "Nearest sentences": _nearest(model, encoded, texts, vectors),
@@ -95,22 +110,22 @@ def _as_table(header, rows, widths):
     return figure
 
 
-def _table_1(model, encoded):
+def _table_1(model, encoded, here):
     scores = score(model, encoded, TABLE_1)
     rows = [
         [first, second, f"{gold:.1f}", f"{paper:.1f}", f"{ours:.1f}"]
         for (first, second, gold, paper), ours in zip(TABLE_1, scores, strict=True)
     ]
-    return _as_table(["", "", "people", "the paper", "here"], rows, [0.38, 0.38, 0.08, 0.08, 0.08])
+    return _as_table(["", "", "people", "the paper", here], rows, [0.38, 0.38, 0.08, 0.08, 0.08])
 
 
-def _table_3(model, encoded):
+def _table_3(model, encoded, here):
     pairs = [(query, *other) for query, others in TABLE_3.items() for other in others]
     rows = [
         [query, other, f"{tree:.2f}", f"{paper:.2f}", f"{ours:.2f}"]
         for (query, other, tree, paper), ours in zip(pairs, score(model, encoded, pairs), strict=True)
     ]
-    return _as_table(["", "", "Tree-LSTM", "the paper", "here"], rows, [0.35, 0.41, 0.08, 0.08, 0.08])
+    return _as_table(["", "", "Tree-LSTM", "the paper", here], rows, [0.35, 0.41, 0.08, 0.08, 0.08])
 
 
 def _units(texts, vectors, count=3, shown=12):
@@ -165,11 +180,50 @@ def _themes(texts, vectors):
     return figure
 
 
-def _nearest(model, encoded, texts, vectors, count=5):
-    rows = []
-    for query, vector in zip(_QUERIES, _encode(model, encoded, list(_QUERIES)), strict=True):
-        distance = np.abs(vectors - vector).sum(axis=1)
-        near = [index for index in np.argsort(distance) if texts[index].lower().rstrip(" .") != query][:count]
+def nearest(model, encoded, queries, texts, vectors, count=5):
+    """Query, sentence and score of those sentences that are nearest to each query, by the model's own distance."""
+    p = next((layer.p for layer in model.layers if isinstance(layer, ManhattanDistance)), 1)
+    found = []
+    for query, vector in zip(queries, _encode(model, encoded, list(queries)), strict=True):
+        distance = np.asarray(ManhattanDistance(p, similarity=False)(vector[None], vectors[None]))[0]
+        own = query.lower().rstrip(" .")
+        near = [index for index in np.argsort(distance) if texts[index].lower().rstrip(" .") != own][:count]
         scores = score(model, encoded, [(query, texts[index]) for index in near])
-        rows += [[query, texts[index], f"{own:.2f}"] for index, own in zip(near, scores, strict=True)]
-    return _as_table(["sentence", "near by Manhattan distance", "score"], rows, [0.4, 0.5, 0.1])
+        found += [(query, texts[index], value) for index, value in zip(near, scores, strict=True)]
+    return found
+
+
+def _nearest(model, encoded, texts, vectors):
+    rows = [[*row, f"{value:.2f}"] for *row, value in nearest(model, encoded, _QUERIES, texts, vectors)]
+    return _as_table(["sentence", "nearest", "score"], rows, [0.4, 0.5, 0.1])
+
+
+def main(arguments=None):
+    """Prints; returns the exit code."""
+    parser = Parser("python -m recipes.malstm_figures", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run of recipes.malstm_sick")
+    parser.add_argument("sentences", nargs="+", metavar="SENTENCE")
+    parser.add_argument("--count", type=int, default=5, help="how many are shown of each (default: 5)")
+    flags = parser.parse_args(arguments)
+    try:
+        run = runs.load(flags.run)
+    except (FileNotFoundError, ValueError) as error:
+        parser.error(str(error))
+    if run.settings["recipe"] != "malstm_sick":
+        parser.error(f"the run must be one of malstm_sick. Received: {flags.run}, of {run.settings['recipe']}")
+    encoded = SimpleNamespace(encoder=run.text_encoder)
+    pairs = (row for row in runs.read_predictions(run.folder) if row["split"] == run.splits[-1])
+    texts = list(dict.fromkeys(text for row in pairs for text in (row["query"], row["candidate"])))
+    vectors = _encode(run.model, encoded, texts)
+    last = None
+    for query, text, value in nearest(run.model, encoded, flags.sentences, texts, vectors, flags.count):
+        if query != last:
+            print(query)
+        print(f"  {value:.2f}  {text}")
+        last = query
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -44,6 +44,14 @@ def test_seed_count_and_end():
     assert len(augment(GROUPS, SYNONYMS, 10_000)) < 30
 
 
+def test_pairs_that_are_known_are_not_made():
+    made = augment(GROUPS, SYNONYMS, 10, share=0.5, seed=1)
+    again = augment(GROUPS, SYNONYMS, 10, share=0.5, seed=1, known=made[:3])
+    assert again and {group.query + group.candidates[0] for group in again}.isdisjoint(
+        group.query + group.candidates[0] for group in made[:3]
+    )
+
+
 def test_words_are_found_as_they_are_replaced():
     assert words_of(GROUPS[:1]) == ["a", "big", "dog", "has", "man", "runs", "the"]
     (made,) = augment([GROUPS[0]], SYNONYMS, 1, share=1.0)
@@ -115,6 +123,14 @@ def test_folders_of_wordnet(wordnet, tmp_path):
     archived = shutil.make_archive(tmp_path / "wordnet", "zip", tmp_path / "corpora")
     for place in (tmp_path, tmp_path / "corpora" / "wordnet", archived):
         assert "automobile" in wordnet_synonyms(["car"], place)["car"]
+    data = tmp_path / "corpora" / "wordnet" / "data.noun"
+    whole = data.read_bytes()
+    data.write_bytes(whole[: len(whole) // 100])
+    with pytest.raises(
+        DataError, match=fault(tmp_path, None, "files of WordNet 3.0 as nltk has it, whole", received="Error")
+    ):
+        wordnet_synonyms(["car"], tmp_path)
+    data.write_bytes(whole)
     (tmp_path / "corpora" / "wordnet" / "lexnames").unlink()
     with pytest.raises(DataError, match=fault(tmp_path, None, "all files of WordNet 3.0", received="no lexnames")):
         wordnet_synonyms(["car"], tmp_path)

@@ -11,12 +11,16 @@ import pytest
 
 import recipes.malstm_sick as module
 from export.saved_model import export
+from layers.manhattan_distance import ManhattanDistance
 from recipes import malstm_figures
 from tests.data_checks import real_data
 from zoo import augmentation, calibration, command_line, runs, samples, tuning
 from zoo.data import DataError
 from zoo.datasets import sick
+from zoo.fitting import Fit
+from zoo.models.malstm import malstm
 from zoo.recipe import Options
+from zoo.splits import pair_key
 from zoo.training import train
 
 TINY = {"units": 50, "embedding_size": 50, "batch_size": 128, "epochs": 1}
@@ -28,7 +32,7 @@ def recipe(**knobs):
 
 def flags(**given):
     names = {"data": None, "pretrain": None, "wordnet": None, "synonyms": None, "embeddings": [], "entailment": None}
-    names |= {"ablation": False, "pretraining_epochs": None}
+    names |= {"ablation": False, "pretraining_epochs": None, "pretraining": None, "held_out": None, "calibrate": None}
     return argparse.Namespace(**names | given)
 
 
@@ -76,6 +80,12 @@ def test_without_data_the_sample_is_meant():
         ({"pretrain": Path("sts")}, "--pretrain: expected --data beside it"),
         ({"wordnet": Path("wordnet")}, "--wordnet: expected --data beside it"),
         ({"data": Path("sick"), "synonyms": 500}, "--synonyms: expected --wordnet beside it"),
+        ({"data": Path("sick"), "synonyms": 0}, "--synonyms: expected --wordnet beside it"),
+        ({"data": Path("sick"), "pretraining": False}, "--no-pretraining: expected --pretrain beside it"),
+        (
+            {"data": Path("sick"), "pretrain": Path("sts"), "pretraining": False, "pretraining_epochs": 5},
+            "--pretraining-epochs: expected a pre-training. Received: '--no-pretraining'",
+        ),
         ({"data": Path("sick"), "pretraining_epochs": 3}, "--pretraining-epochs: expected --pretrain beside it"),
         ({"ablation": True}, "--ablation: expected --data and --pretrain and --wordnet beside it"),
     ],
@@ -100,7 +110,7 @@ def test_pretraining_pairs_come_on_the_scale_of_the_data(sample, tmp_path):
     labels = {group.labels[0] for name in ("pretrain", "pretrain_dev") for group in dataset.splits[name]}
     assert labels == {1.0, 1.8, 2.6, 3.4, 4.2, 5.0}
     assert dataset.scored_splits == ("dev", "test") and "pretrain" in dataset.training_splits
-    assert {"Pre-training pairs: 20; left out, being in dev or test: 0.", "No pairs are made with synonyms."} <= {
+    assert {"Pairs to pre-train on: 20; left out, being in dev or test: 0.", "No pairs are made with synonyms."} <= {
         *dataset.notes
     }
 
@@ -112,7 +122,7 @@ def test_pairs_of_dev_and_test_are_not_pretrained_on(sample, tmp_path):
     (tmp_path / "a.tsv").write_text("".join([*lines, *(f"2\tone {i}\ttwo {i}\n" for i in range(10))]))
     dataset = module.load(flags(data=sample, pretrain=tmp_path), recipe())
     assert sum(len(dataset.splits[name]) for name in ("pretrain", "pretrain_dev")) == 10
-    assert "Pre-training pairs: 10; left out, being in dev or test: 2." in dataset.notes
+    assert "Pairs to pre-train on: 10; left out, being in dev or test: 2." in dataset.notes
 
 
 @pytest.fixture(scope="module")
@@ -211,3 +221,117 @@ def test_synonyms_of_the_real_data(tmp_path):
 def test_an_optimizer_has_its_own_rate_on_the_sample_too(optimizer, rate):
     settled = command_line._settled(module.recipe, {"optimizer": optimizer}, sample=True)
     assert settled["epochs"] == 16 and float(recipe(**settled).optimizer().learning_rate) == pytest.approx(rate)
+
+
+def test_defaults_are_those_of_the_paper():
+    chosen, sick_data = recipe_of_defaults(), SimpleNamespace(scale=sick.SCALE)
+    encoded = SimpleNamespace(embeddings=np.zeros((5, 300)), trainable_embeddings=False, dataset=sick_data)
+    model = chosen.build(encoded)
+    lstm = next(layer for layer in model.get_layer("encoder").layer.layers if layer.name == "lstm")
+    assert sum(weight.shape.num_elements() for weight in lstm.trainable_weights) == 70_200
+    bias = np.array(lstm.get_weights()[2]).reshape(4, 50)
+    np.testing.assert_array_equal(bias, np.array([0, 2.5, 0, 0])[:, None] * np.ones(50))
+    assert np.std(lstm.get_weights()[0]) == pytest.approx(0.025, rel=0.05)
+    optimizer = chosen.optimizer()
+    settings = {name: float(getattr(optimizer, name)) for name in ("learning_rate", "rho", "epsilon")}
+    assert settings == pytest.approx({"learning_rate": 1.0, "rho": 0.95, "epsilon": 1e-6})
+    assert type(optimizer).__name__ == "Adadelta" and optimizer.global_clipnorm == 1.25
+    # Labels of 1 and 5 are 0 and 1: two points apart are half of the range.
+    loss = chosen.loss()
+    assert float(loss(np.array([[5.0]]), np.array([[3.0]]))) == pytest.approx(0.25)
+    assert chosen.train_on == ("train", "train_synonyms") and chosen.random_range == 0
+    assert module.PUBLISHED["malstm"] == {"pearson": 0.8822, "spearman": 0.8345, "mse": 0.2286, "entailment": 0.842}
+    assert module.SYNONYMS == 10_022
+
+
+def recipe_of_defaults():
+    return module.recipe(tuning.hyperparameters())
+
+
+def test_three_tenths_of_sick_choose_the_epoch_and_none_of_their_pairs_is_trained_on():
+    dataset = recipe_of_defaults().load(real_data("sick"))
+    keys = {
+        name: {pair_key(group.query, *group.candidates) for group in dataset.splits[name]} for name in ("train", "dev")
+    }
+    assert len(dataset.splits["train"]) + len(dataset.splits["dev"]) == 5_000
+    assert 1_500 <= len(dataset.splits["dev"]) < 1_520
+    assert not keys["train"] & keys["dev"]
+
+
+def test_each_part_is_trained_on_its_own_pairs(sample, tmp_path, monkeypatch):
+    (tmp_path / "a.tsv").write_text("".join(f"{i % 6}\tone {i}\ttwo {i}\n" for i in range(20)))
+    dataset = small(module.load(flags(data=sample, pretrain=tmp_path), recipe()), 60)
+    dataset.splits["train_synonyms"] = dataset.splits["train"][:7]
+    batches, calibrated = [], []
+    monkeypatch.setattr(Fit, "batches", lambda self, split, **more: batches.append(split) or real(self, split, **more))
+    monkeypatch.setattr(
+        calibration, "fit", lambda scores, labels: calibrated.append(len(labels)) or (0.0, 5.0, np.arange(512.0))
+    )
+    for calibrate in ("train", "dev"):
+        run = train(
+            dataclasses.replace(recipe(units=2, calibrate=calibrate, entailment=False), figures=None),
+            tmp_path / calibrate,
+            dataset,
+            Options(say=lambda line: None),
+        )
+    assert [len(split.labels) for split in batches] == [14, 67, 14, 67]
+    assert calibrated == [120, 60]
+    assert run.metrics["training"]["num_train"] == 67
+    assert "trained on 67 pairs" in (run.folder / "README.md").read_text()
+
+
+real = Fit.batches
+
+
+def test_scores_that_are_no_numbers_end_the_pretraining(sample, tmp_path, monkeypatch):
+    (tmp_path / "a.tsv").write_text("".join(f"{i % 6}\tone {i}\ttwo {i}\n" for i in range(20)))
+    dataset = small(module.load(flags(data=sample, pretrain=tmp_path), recipe()), 60)
+    monkeypatch.setattr("zoo.batches.score_split", lambda model, split: np.full(len(split.labels), np.nan))
+    with pytest.raises(RuntimeError, match="pretraining epoch 1"):
+        train(recipe(units=2), tmp_path / "run", dataset, Options(say=lambda line: None))
+
+
+def test_benchmark_is_scored_on_its_own_scale_and_stands_beside_no_figure_of_sick(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"g\tf\ty\t{i}\t{i % 6}.0\tthe {i % 6} oven\tthe {i} oven\n" for i in range(40)]
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"sts-{split}.csv").write_text("".join(rows))
+    arguments = ["--data", ".", "--epochs", "1", "--units", "50", "--embedding-size", "50"]
+    tables = {"table": [], "ablation": module.ABLATION}
+    settings = {"tables": tables, "add_data_flags": module.add_data_flags, "load": module.load}
+    assert command_line.main(module.recipe, "", module.MEANINGS, command=arguments, **settings) == 0
+    said = capsys.readouterr().out
+    assert "STS-Benchmark" in said and "0.8822" not in said and "malstm-without" not in said
+    report = (tmp_path / "runs" / "malstm_sick" / "latest" / "report.html").read_text()
+    assert "the paper, test" not in report and "0.882" not in report
+    assert "here, 0 to 5" in report
+    for flag in ("--entailment", "--held-out=0.1"):
+        assert command_line.main(module.recipe, "", module.MEANINGS, command=[*arguments, flag], **settings)
+        assert "SICK as --data" in capsys.readouterr().err
+
+
+def test_nearest_sentences_of_ones_own(run, capsys):
+    assert malstm_figures.main([str(run.folder), "the oven", "A STOVE.", "--count", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6 and lines[0] == "the oven" and lines[3] == "A STOVE."
+    with pytest.raises(SystemExit):
+        malstm_figures.main([str(run.folder / "absent"), "the oven"])
+
+
+@pytest.mark.parametrize("p, order", [(1, ["b", "a", "c"]), (2, ["a", "b", "c"])])
+def test_nearest_come_first_by_the_distance_of_the_model(p, order, monkeypatch):
+    vectors = np.array([[2.0, 2.0], [3.0, 0.0], [9.0, 9.0]], "float32")
+    model = SimpleNamespace(layers=[ManhattanDistance(p)])
+    monkeypatch.setattr(malstm_figures, "_encode", lambda model, encoded, texts: np.zeros((len(texts), 2), "float32"))
+    monkeypatch.setattr(malstm_figures, "score", lambda model, encoded, pairs: np.zeros(len(pairs)))
+    found = malstm_figures.nearest(model, None, ["q"], ["a", "b", "c"], vectors)
+    assert [text for _, text, _ in found] == order
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_words_without_a_vector_are_steps_or_passed_over(drop):
+    vectors = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
+    vectors[[0, 3]] = 0
+    encode = malstm(vectors, units=2, drop_unknown=drop).get_layer("encoder")
+    with_unknown, without = (np.asarray(encode(np.array([ids], "int32"))) for ids in ([1, 3, 2], [1, 2, 0]))
+    assert np.allclose(with_unknown, without) == drop

@@ -24,14 +24,19 @@ from zoo.embeddings import embedding_matrix
 from zoo.splits import SEED, normalise, pair_key
 
 _WORD = re.compile(r"(?<![\w'’])[a-z]+(?![\w'’])")  # no part of "résumé" or "don't"
-_PASSES = 10
+PASSES = 10  # as the authors' code
 _USUAL = 0.1  # share of a word's uses that make a meaning a usual one
 _ENDINGS = ("ing", "ed", "s")
 _VOWELS = "aeiou"
 
 
 def augment(
-    groups: list[Group], synonyms: Mapping[str, tuple[str, ...]], count: int, share: float = 0.25, seed: int = SEED
+    groups: list[Group],
+    synonyms: Mapping[str, tuple[str, ...]],
+    count: int,
+    share: float = 0.25,
+    seed: int = SEED,
+    known: Iterable[Group] = (),
 ) -> list[Group]:
     """New pairs, each made of one of the pairs given.
 
@@ -44,11 +49,12 @@ def augment(
         count: how many are made at most; there are fewer where ten passes do not find as many.
         share: the chance.
         seed: of the draws; not the run's seed.
+        known: further pairs that are not made, as those of a test.
     """
     draw = random.Random(seed)
-    known = {pair_key(group.query, *group.candidates) for group in groups}
+    known = {pair_key(group.query, *group.candidates) for group in (*groups, *known)}
     made = []
-    for number in range(1, _PASSES + 1):
+    for number in range(1, PASSES + 1):
         for group in draw.sample(groups, len(groups)):
             if len(made) >= count:
                 return made
@@ -83,7 +89,7 @@ def wordnet_synonyms(
     embeddings: tuple[Path, ...] = (),
     least_cosine: float = 0.6,
 ) -> dict[str, tuple[str, ...]]:
-    """The synonyms of each word that has any, stop words left out.
+    """The synonyms of each word that has any; stop words have none, and are none.
 
     Args:
         words: lower-case words.
@@ -99,9 +105,11 @@ def wordnet_synonyms(
     """
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    words = [word for word in words if word not in ENGLISH_STOP_WORDS and len(word) > 2]
+    # Prepositions that WordNet has as adjectives, and pronouns that it has as nouns.
+    stop_words = ENGLISH_STOP_WORDS | {"anybody", "anyone", "near", "somebody"}
+    words = [word for word in words if word not in stop_words and len(word) > 2]
     with _opened(Path(wordnet)) as net:
-        found = {word: _forms(net, word) for word in words}
+        found = {word: _forms(net, word, stop_words) for word in words}
     if embeddings:
         found = _near(found, embeddings, least_cosine)
     return {word: tuple(sorted(others)) for word, others in found.items() if others}
@@ -141,18 +149,20 @@ def _opened(path: Path):
         except OSError as error:
             missing = Path(str(error).rstrip("'")).name
             raise DataError(path, None, "all files of WordNet 3.0 as nltk has it", f"no {missing}") from error
+        except (AttributeError, LookupError, RuntimeError, ValueError) as error:  # whatever nltk meets in them
+            raise DataError(path, None, "files of WordNet 3.0 as nltk has it, whole", repr(error)) from error
         finally:
             nltk.data.path[:] = allowed
 
 
-def _forms(net, word: str) -> set[str]:
+def _forms(net, word: str, stop_words: frozenset[str]) -> set[str]:
     """The synonyms of a word, with its ending."""
     forms, ending = set(), _ending(word)
     for base, meaning in _usual_meanings(net, word):
         if base != word and not ending:
             continue  # women, ran: no rule makes such a form of another word
         for name in meaning.lemma_names():
-            if not (name.isalpha() and name.islower()) or word.startswith(name):
+            if not (name.isalpha() and name.islower()) or word.startswith(name) or name in stop_words:
                 continue
             if base != word:
                 forms |= _with_ending(name, ending)

@@ -176,3 +176,15 @@ def score_split(model, split: EncodedSplit, batch_size: int = 256) -> np.ndarray
     if (parts := apart.parts(model)) and len(split.query_ids) == 1:
         return apart.score(parts, split, batch_size)
     return predict_split(model, split, batch_size)["score"]
+
+
+def finite_scores(model, split: EncodedSplit) -> list[np.ndarray]:
+    """The scores of a split by group.
+
+    Raises:
+        FloatingPointError: if one is no finite number: training has diverged.
+    """
+    scores = score_split(model, split)
+    if not np.isfinite(scores).all():
+        raise FloatingPointError
+    return split.per_group(scores)

@@ -60,7 +60,8 @@ def local_linear(scores: np.ndarray, labels: np.ndarray, at: np.ndarray, bandwid
         offset = scores - block[:, None]
         exponent = -((offset / bandwidth) ** 2) / 2
         weight = np.exp(exponent - exponent.max(axis=1, keepdims=True))  # of no effect on the ratio
-        own = np.exp(-exponent.max(axis=1))  # the weight of a pair at the score itself, on that footing
+        # The weight of a pair at the score itself, on that footing; far from all pairs it is past all numbers.
+        own = np.exp(np.minimum(-exponent.max(axis=1), 500))
         moment = weight * offset
         s0, s1, s2 = weight.sum(axis=1), moment.sum(axis=1), (moment * offset).sum(axis=1)
         t0, t1 = weight @ labels, moment @ labels

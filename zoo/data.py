@@ -70,6 +70,7 @@ class Dataset:
         scale: lowest and highest label, where labels are values on a scale.
         files: the files that were read, for the run's fingerprints.
         notes: what a reader of the figures must know (own split, missing part), one sentence each.
+        in_paper: whether figures that a recipe has from a paper are of this data.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Dataset:
     scale: tuple[float, float] = (0.0, 1.0)
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
+    in_paper: bool = True
 
     @property
     def training_splits(self) -> tuple[str, ...]:

@@ -221,6 +221,8 @@ def _binary_rows(path: Path, header: bytes) -> Iterator[tuple[int, bytes, np.nda
                 raise DataError(path, number, "a whole gzip file", str(error)) from error
             yield number, kept[start:end].lstrip(b"\n"), np.frombuffer(kept, "<f4", dimension, end + 1)
             start = end + 1 + size
+        if (kept[start:] + file.read(1 << 10)).strip():
+            raise DataError(path, count + 1, f"{count} vectors, as the first line says", "more of them")
 
 
 def _open(path: Path) -> IO[bytes]:

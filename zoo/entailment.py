@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-PENALTIES = (1.0, 10.0, 100.0)
+PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 # As multiples of 1 / (number of features times their variance), scikit-learn's "scale".
 WIDTHS = (0.3, 1.0, 3.0)
 _FOLDS = 5
@@ -48,7 +48,7 @@ def fit(features: np.ndarray, judgements: Sequence[str], classes: Sequence[str],
     targets = np.array([classes.index(name) for name in judgements])
     check(judgements, classes)
     rows = np.arange(len(features))
-    if len(rows) > _SEARCHED:
+    if len(rows) >= _SEARCHED + len(classes):  # the rest must have one of each class
         rows, _ = train_test_split(rows, train_size=_SEARCHED, stratify=targets, random_state=seed)
     scale = 1 / (features.shape[1] * max(features.var(), 1e-12))
     search = GridSearchCV(

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from zoo import own_vectors, report, runs, unfinished
-from zoo.batches import score_split
+from zoo.batches import finite_scores, score_split
 from zoo.data import DataError, Dataset
 from zoo.embeddings import embedding_matrix, read_words
 from zoo.encoded import encode_split, joined
@@ -154,7 +154,8 @@ def _train(recipe, folder, dataset, options, seed):
     else:
         keras.utils.set_random_seed(seed)
         learnt = recipe.augment(dataset.splits["train"]) if recipe.augment else dataset.splits["train"]
-        record["num_train"] = sum(len(group.labels) for group in learnt)
+        further = [dataset.splits[name] for name in recipe.train_on if name != "train" and name in dataset.splits]
+        record["num_train"] = sum(len(group.labels) for groups in (learnt, *further) for group in groups)
         learnt_from = dataclasses.replace(dataset, splits=dataset.splits | {"train": learnt})
         encoded = encode_dataset(recipe, learnt_from, options, seed)
         options.say(f"word vectors: {encoded.coverage}")
@@ -201,7 +202,7 @@ def _train(recipe, folder, dataset, options, seed):
     )
     # After the run is safe: a picture that fails costs no training.
     figures = recipe.figures(model, encoded, pretraining) if recipe.figures and model is not None else {}
-    report.write(run, recipe.published, options.data_lines, figures)
+    report.write(run, recipe.published if dataset.in_paper else {}, options.data_lines, figures)
     if not record["interrupted"]:
         unfinished.discard(folder)
     return run
@@ -236,10 +237,7 @@ def _fit(recipe, folder, encoded, options, seed, record):
         record["interrupted"] = found.get("interrupted", False)
 
     def measure_dev(model):
-        scores = score_split(model, encoded.splits["dev"])
-        if not np.isfinite(scores).all():
-            raise FloatingPointError
-        scores = encoded.splits["dev"].per_group(scores)
+        scores = finite_scores(model, encoded.splits["dev"])
         return evaluate(dataset, "dev", scores, tuned_threshold(dataset, scores))
 
     history = []

@@ -56,6 +56,7 @@ def load(folder: str | Path) -> Dataset:
         ("pearson", "spearman", "mse"),
         scale=SCALE,
         files=tuple(read),
+        in_paper=False,
     )
 
 

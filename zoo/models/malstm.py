@@ -44,6 +44,7 @@ def malstm(
     forget_bias=2.5,
     deviation=0.025,
     word_dropout=0.0,
+    drop_unknown=False,
     head="similarity",
     p=1,
     hidden=50,
@@ -62,6 +63,7 @@ def malstm(
         forget_bias: first bias of the LSTM's forget gates.
         deviation: of the normal distribution that the first weights are drawn from.
         word_dropout: dropout rate on the word vectors; not in the paper.
+        drop_unknown: whether a word whose vector is zeros is passed over, as padding is; else it is a step.
         head: ``"similarity"``, which has no weights; or ``"classifier"``, a softmax over the scale's whole
             numbers on ``|a - b|`` and ``a * b`` (Tai et al. 2015, section 4.2), of which the score is the mean.
         p: of the similarity, see `ManhattanDistance`.
@@ -86,6 +88,8 @@ def malstm(
     vectors = keras.layers.Embedding(
         size, width, weights=[embeddings], trainable=trainable_embeddings, name="embedding"
     )(text)
+    if drop_unknown:
+        mask = ops.logical_and(mask, ops.any(vectors != 0, axis=-1))
     if word_dropout:
         vectors = keras.layers.Dropout(word_dropout, name="word_dropout")(vectors)
     if encoder == "mean":

@@ -65,7 +65,7 @@ MEANINGS = {
     "optimizer": "rule of the training steps",
     "learning_rate": "size of the training steps",
     "accumulator": "where Adagrad's sums begin",
-    "clip": "largest norm of a step's gradient",
+    "clip": "largest norm of a step's gradient; 0 for any",
     "batch_size": "pairs per training step, a right candidate and each of its wrong ones counted",
     "epochs": "passes over the training data, at most",
     "patience": "epochs without a better dev metric before training ends",

@@ -93,6 +93,10 @@ def _words(text):
     return set(re.findall(r"[a-z]+", text.lower()))
 
 
+def _cut(text, length):
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
 def _figure(width, height):
     from matplotlib.figure import Figure  # slow to import, and only needed here
 
@@ -103,7 +107,7 @@ def _as_table(header, rows, widths):
     figure = _figure(11, 0.5 + 0.3 * len(rows))
     axes = figure.subplots()
     axes.axis("off")
-    rows = [[literal(cell) for cell in row] for row in rows]
+    rows = [[literal(_cut(cell, 68)) for cell in row] for row in rows]
     table = axes.table(rows, colLabels=header, colWidths=widths, cellLoc="left", loc="center")
     table.auto_set_font_size(False)
     table.set_fontsize(8)
@@ -116,7 +120,7 @@ def _table_1(model, encoded, here):
         [first, second, f"{gold:.1f}", f"{paper:.1f}", f"{ours:.1f}"]
         for (first, second, gold, paper), ours in zip(TABLE_1, scores, strict=True)
     ]
-    return _as_table(["", "", "people", "the paper", here], rows, [0.38, 0.38, 0.08, 0.08, 0.08])
+    return _as_table(["sentence", "another", "people", "the paper", here], rows, [0.38, 0.38, 0.08, 0.08, 0.08])
 
 
 def _table_3(model, encoded, here):
@@ -125,7 +129,7 @@ def _table_3(model, encoded, here):
         [query, other, f"{tree:.2f}", f"{paper:.2f}", f"{ours:.2f}"]
         for (query, other, tree, paper), ours in zip(pairs, score(model, encoded, pairs), strict=True)
     ]
-    return _as_table(["", "", "Tree-LSTM", "the paper", here], rows, [0.35, 0.41, 0.08, 0.08, 0.08])
+    return _as_table(["sentence", "another", "Tree-LSTM", "the paper", here], rows, [0.35, 0.41, 0.08, 0.08, 0.08])
 
 
 def _units(texts, vectors, count=3, shown=12):
@@ -146,13 +150,13 @@ def _units(texts, vectors, count=3, shown=12):
         axes.hist([values[~negated], values[negated]], bins=60, stacked=True, label=["other", "with a negation"])
         for place, index in enumerate(chosen):
             axes.annotate(
-                literal(texts[index][:70]),
+                literal(_cut(texts[index], 70)),
                 (values[index], 0),
                 xytext=(1.01, 1 - (place + 0.5) / shown),
                 textcoords="axes fraction",
                 fontsize=6,
                 va="center",
-                arrowprops={"arrowstyle": "-", "lw": 0.2, "color": "grey"},
+                arrowprops={"arrowstyle": "-", "lw": 0.4, "color": "dimgrey"},
             )
         axes.set(title=f"unit {unit}", ylabel="sentences")
         axes.legend(fontsize=7)

@@ -209,7 +209,7 @@ def _measure(model, encoded):
 
 def add_data_flags(parser):
     """Flags that name the files."""
-    parser.add_argument("--data", type=Path, metavar="DIR", help="SICK, or the STS-Benchmark; without it, a sample")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="SICK, or the STS-Benchmark (sts-train.csv ...)")
     parser.add_argument("--pretrain", type=Path, metavar="DIR", help="one or more years of STS, to begin with")
     parser.add_argument("--wordnet", type=Path, metavar="PATH", help="WordNet, for synonyms: a folder, .zip or .tar.gz")
 
@@ -231,7 +231,8 @@ def load(flags, recipe):
             flags.pretrain, "enough sentences to hold some out", kept, max(1, round(0.3 * len(kept))), SEED
         )
         read += more
-        notes.append(f"Pairs to pre-train on: {len(kept)}; left out, being in dev or test: {len(pairs) - len(kept)}.")
+        left_out = f"left out, being in dev or test: {len(pairs) - len(kept)}"
+        notes.append(f"Pairs for rows that are pre-trained: {len(kept)}; {left_out}.")
     else:
         notes.append("No pre-training: there is no --pretrain.")
     count = flags.synonyms if flags.synonyms is not None else SYNONYMS
@@ -240,7 +241,8 @@ def load(flags, recipe):
         synonyms = augmentation.wordnet_synonyms(words, flags.wordnet, tuple(flags.embeddings))
         made = splits["train_synonyms"] = augmentation.augment(splits["train"], synonyms, count, known=scored)
         fewer = f", where {count} were asked for: {augmentation.PASSES} passes find no more" * (len(made) < count)
-        notes.append(f"Pairs made with synonyms of {len(synonyms)} words: {len(made)}{fewer}.")
+        notes.append(f"Pairs made with synonyms of {len(synonyms)} words, for rows that take them: {len(made)}{fewer}.")
+        read += [flags.wordnet] if flags.wordnet.is_file() else sorted(flags.wordnet.rglob("*.noun"))
     else:
         notes.append("No pairs are made with synonyms.")
     if flags.calibrate in (None, "train"):

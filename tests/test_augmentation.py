@@ -140,6 +140,9 @@ def test_faults_of_wordnet(tmp_path):
     pytest.importorskip("nltk")
     with pytest.raises(DataError, match=fault(tmp_path, None, "index.noun", received="no such file")):
         wordnet_synonyms(["dog"], tmp_path)
+    (tmp_path / "inner.tar.gz").touch()
+    with pytest.raises(DataError, match=fault(tmp_path, None, "a .zip or a .tar.gz", received="['inner.tar.gz']")):
+        wordnet_synonyms(["dog"], tmp_path)
     broken = tmp_path / "wordnet.tar.gz"
     broken.write_bytes(b"not an archive")
     with pytest.raises(DataError, match=fault(broken, None, "a whole .zip or .tar.gz archive", received="not")):

@@ -7,6 +7,7 @@ import pytest
 from tests.data_checks import counts, fault, real_data
 from zoo.data import DataError, Group
 from zoo.datasets import sick, sts
+from zoo.splits import pair_key
 
 HEADER = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
 WHOLE = "pair_ID\tsentence_A\tsentence_B\tentailment_label\trelatedness_score\tSemEval_set"
@@ -40,10 +41,12 @@ def test_real_splits():
 
 def test_the_paper_holds_out_thirty_percent():
     dataset = sick.load(real_data("sick"))
-    assert [len(dataset.splits[name]) for name in ("train", "dev", "test")] == [3500, 1500, 4927]
+    # Of the 1,500 that are drawn nine are there the other way round too.
+    assert [len(dataset.splits[name]) for name in ("train", "dev", "test")] == [3491, 1509, 4927]
     ids = {group.id for name in ("train", "dev") for group in dataset.splits[name]}
     assert len(ids) == 5000
-    assert not {g.query for g in dataset.splits["train"]} & {g.query for g in dataset.splits["dev"]}
+    train, dev = ({pair_key(g.query, *g.candidates) for g in dataset.splits[name]} for name in ("train", "dev"))
+    assert not train & dev
 
 
 def test_one_file_of_all_sets(tmp_path):
@@ -157,6 +160,10 @@ def test_benchmark(tmp_path):
     (group,) = dataset.splits["test"]
     assert (group.query, group.candidates, group.labels) == (("A test.",), (('"B".',),), (4.0,))
     assert dataset.scale == (0, 5) and dataset.metrics == ("pearson", "spearman", "mse")
+    test = tmp_path / "sts-test.csv"
+    test.write_text(test.read_text().replace("4.00", ""))
+    with pytest.raises(DataError, match=fault(test, None, "pairs with a score", received="none")):
+        sts.load(tmp_path)
     (tmp_path / "sts-dev.csv").unlink()
     with pytest.raises(DataError, match=fault(tmp_path, None, "sts-dev.csv", received="sts-test.csv")):
         sts.load(tmp_path)

@@ -27,6 +27,10 @@ def test_missing_names_the_folder_and_what_lies_there(tmp_path):
     with pytest.raises(DataError, match=fault(tmp_path, None, "a.txt, b.txt", received="['other.txt']")):
         raise files.missing(tmp_path, ["a.txt", "b.txt"])
     absent = tmp_path / "absent"
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(DataError, match=fault(file, None, "a.txt", received="'a file, no folder'")):
+        raise files.missing(file, ["a.txt"])
     with pytest.raises(DataError, match=fault(absent, None, "a.txt", received="'no such folder'")):
         raise files.missing(absent, ["a.txt"])
 

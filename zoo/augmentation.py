@@ -138,7 +138,10 @@ def _opened(path: Path):
                 raise DataError(path, None, "a whole .zip or .tar.gz archive", error) from error
         index = min(folder.rglob("index.noun"), default=None)
         if index is None:
-            raise DataError(path, None, "WordNet's index.noun in a folder, a .zip or a .tar.gz", "no such file")
+            there = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
+            raise DataError(
+                path, None, "WordNet's index.noun in a folder, a .zip or a .tar.gz", there or "no such file"
+            )
         # nltk reads below these folders alone, and looks for its other files in corpora/wordnet.
         corpora = Path(scratch, "nltk_data", "corpora")
         corpora.mkdir(parents=True)

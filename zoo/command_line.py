@@ -105,6 +105,8 @@ def _check_use(parser, recipe, flags, values, rows, asked):
     for file in flags.embeddings:
         if not file.is_file():
             parser.error(f"--embeddings must name a file. Received: {str(file)!r}")
+    if len({file.resolve() for file in flags.embeddings}) < len(flags.embeddings):
+        parser.error(f"--embeddings must name each file once. Received: {[str(file) for file in flags.embeddings]}")
 
 
 def _parser(doc, space, meanings, tables):

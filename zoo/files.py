@@ -39,7 +39,7 @@ def missing(folder: str | Path, names: Iterable[str], hint: str = "") -> DataErr
     folder = Path(folder)
     expected = f"one of these files, plain or .gz: {', '.join(names)}{f' ({hint})' if hint else ''}"
     if not folder.is_dir():
-        return DataError(folder, None, expected, "no such folder")
+        return DataError(folder, None, expected, "a file, no folder" if folder.is_file() else "no such folder")
     return DataError(folder, None, expected, sorted(path.name for path in folder.iterdir()))
 
 

@@ -48,6 +48,8 @@ def load(folder: str | Path) -> Dataset:
             raise files.missing(folder, [name])
         rows = _columns(path, 7, "genre, file, year, number, score and two sentences")
         splits[split] = list(_groups(path, ((number, row[4:7]) for number, row in rows)))
+        if not splits[split]:
+            raise DataError(path, None, "pairs with a score", "none")
         read.append(path)
     return Dataset(
         "STS-Benchmark",

@@ -18,6 +18,7 @@ from zoo.evaluation import direction
 from zoo.recipe import Options, Recipe
 
 _COMPILED_LENGTHS = 8  # the step between them
+STEPS_AT_ONCE = 8  # of the loop over batches
 
 
 class _MeasureDev(keras.callbacks.Callback):
@@ -153,7 +154,13 @@ class Fit:
             else:
                 fitted = keras.Model(model.input, model.output[output] if output else model.output)
             # XLA compiles anew for each length of a batch; without a step between lengths that would be too many.
-            fitted.compile(optimizer=optimizer(), loss=loss(), jit_compile=self.compiled)
+            fitted.compile(
+                optimizer=optimizer(),
+                loss=loss(),
+                jit_compile=self.compiled,
+                # Keras' loop costs some milliseconds each time that it comes round; under a strategy it fails.
+                steps_per_execution=1 if options.strategy else min(STEPS_AT_ONCE, len(batches)),
+            )
         progress = _Progress(label, epochs, options.say if not options.bar else lambda line: None)
         best = keras.callbacks.EarlyStopping(
             monitor=f"dev_{metric}" if metric else "loss",

@@ -17,6 +17,7 @@ from zoo import losses, optimizers
 from zoo.batches import Batches
 from zoo.datasets import quora
 from zoo.encoded import encode_split
+from zoo.fitting import STEPS_AT_ONCE
 from zoo.models.lstm import lstm
 from zoo.models.qrnn import qrnn
 from zoo.text import TextEncoder, build_vocabulary
@@ -24,7 +25,8 @@ from zoo.text import TextEncoder, build_vocabulary
 PAIRS, BATCH, LONGEST = 4_096, 128, 50
 QUESTIONS = 32_768
 EPOCH = f"an epoch of {PAIRS:,} pairs, {BATCH} a batch"
-LOOP = f"{PAIRS // BATCH - 1} steps of a QRNN"
+TIMES = 6  # epochs in one: few have as little as 31 steps to spread the start of Keras' loop over
+LOOP = f"{TIMES * (PAIRS // BATCH - 1)} steps of a QRNN"
 IDS = f"{QUESTIONS:,} questions to ids, and batches cut from these"
 
 
@@ -35,7 +37,7 @@ def families(data):
     words = build_vocabulary(texts, max_words=VOCABULARY - 2)
     many = (texts * (1 + QUESTIONS // len(texts)))[:QUESTIONS]
     split = encode_split(drawn, TextEncoder(words, oov_buckets=1), ("text",), LONGEST, LONGEST)
-    in_time = {"split": split, "reader": "QRNN"}
+    in_time = {"split": split, "reader": "QRNN", "times": TIMES}
     return {
         EPOCH: (
             [
@@ -69,22 +71,23 @@ def _model(reader):
     return make(table(), filters=256, projection=0)
 
 
-def _batches(split, ready=True):
+def _batches(split, ready=True, times=1):
     batches = Batches(split, BATCH, shuffle_seed=1, drop_remainder=True)
     # The first batch of all is padded a little further than it needs.
-    return _Ready([batches[number] for number in range(1, len(batches))]) if ready else batches
+    made = [batches[number] for number in range(1, len(batches))]
+    return _Repeated((lambda number: made[number]) if ready else (lambda number: batches[1 + number]), made, times)
 
 
-class _Ready(keras.utils.PyDataset):
-    def __init__(self, made):
+class _Repeated(keras.utils.PyDataset):
+    def __init__(self, batch, made, times):
         super().__init__()
-        self.made = made
+        self.batch, self.made, self.times = batch, made, times
 
     def __len__(self):
-        return len(self.made)
+        return len(self.made) * self.times
 
     def __getitem__(self, number):
-        return self.made[number]
+        return self.batch(number % len(self.made))
 
 
 def _wide(ids):
@@ -92,8 +95,8 @@ def _wide(ids):
     return np.pad(ids, [*[(0, 0)] * (ids.ndim - 1), (0, LONGEST - ids.shape[-1])])
 
 
-def epoch(split, reader, fixed=False):
-    """All batches once, through a compiled step of their own lengths."""
+def epoch(split, reader, fixed=False, times=1):
+    """All batches so many times, through a compiled step of their own lengths."""
     model, optimizer = _model(reader), optimizers.Adam(1e-3)
     optimizer.build(model.trainable_variables)
 
@@ -106,7 +109,7 @@ def epoch(split, reader, fixed=False):
         )
         return loss
 
-    batches = _batches(split).made
+    batches = _batches(split).made * times
     if fixed:
         batches = [({side: _wide(ids) for side, ids in inputs.items()}, labels) for inputs, labels in batches]
 
@@ -118,11 +121,16 @@ def epoch(split, reader, fixed=False):
     return run
 
 
-def fitted(split, reader, ready=True):
+def fitted(split, reader, times, ready=True):
     """The same by Keras' own loop, as the recipes train."""
     model = _model(reader)
-    model.compile(optimizer=optimizers.Adam(1e-3), loss=losses.pointwise, jit_compile=False)
-    batches = _batches(split, ready)
+    model.compile(
+        optimizer=optimizers.Adam(1e-3),
+        loss=losses.pointwise,
+        jit_compile=False,
+        steps_per_execution=STEPS_AT_ONCE,
+    )
+    batches = _batches(split, ready, times)
     return lambda: model.fit(batches, verbose=0, shuffle=False)
 
 

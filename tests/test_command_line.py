@@ -329,7 +329,7 @@ def test_a_split_that_ranks_alike_whatever_the_scores(split, small_file, tmp_pat
 
 
 def test_divergence_is_a_failure_and_not_wrong_use(small_file, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("zoo.training.score_split", lambda model, split: np.full(len(split.labels), np.nan))
+    monkeypatch.setattr("zoo.batches.score_split", lambda model, split: np.full(len(split.labels), np.nan))
     assert run_pairs("--train", small_file, "--runs", tmp_path / "runs", *TINY) == 1
     assert "try a lower learning rate. Received: epoch 1, knobs=" in capsys.readouterr().err
     assert folders(tmp_path / "runs/pairs") == ["bm25-1", "random-1", "tfidf-1"]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from zoo import lexical, losses, optimizers, runs
-from zoo.batches import score_split
+from zoo import fitting, lexical, losses, optimizers, runs
+from zoo.batches import Batches, score_split
 from zoo.data import Dataset, Group
 from zoo.fitting import copy_weights
 from zoo.metrics import Convention
@@ -130,6 +130,15 @@ def test_same_seed_same_run_and_other_seed_another(run, tmp_path):
     assert read(other) != read(run)
 
 
+def test_steps_at_once_train_as_one_by_one(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "STEPS_AT_ONCE", 1)
+    one_by_one = train(RECIPE, tmp_path / "run", DATASET, quiet(knobs={"filters": 8})[0])
+    assert len(Batches(encode_dataset(RECIPE, DATASET, quiet()[0], 1).splits["train"], RECIPE.batch_size)) > 2
+    assert one_by_one.metrics["test"] == run.metrics["test"]
+    for ours, theirs in zip(one_by_one.model.get_weights(), run.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_training_stops_without_a_better_epoch(tmp_path):
     lame = dataclasses.replace(RECIPE, epochs=30, patience=2, optimizer=partial(optimizers.Adam, 0.0))
     options, said = quiet()
@@ -140,7 +149,7 @@ def test_training_stops_without_a_better_epoch(tmp_path):
 
 
 def test_what_fails_in_its_first_epoch_leaves_no_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("zoo.training.score_split", lambda model, split: np.full(len(split.labels), np.nan))
+    monkeypatch.setattr("zoo.batches.score_split", lambda model, split: np.full(len(split.labels), np.nan))
     folder = tmp_path / "run"
     folder.mkdir()
     with pytest.raises(RuntimeError, match="try a lower learning rate. Received: epoch 1, knobs="):
@@ -284,15 +293,13 @@ def test_texts_of_any_length_and_ids_with_tabs_come_back(tmp_path):
 
 
 def test_divergence_keeps_the_best_epoch(tmp_path, monkeypatch):
-    from zoo import training
-
     calls = []
 
     def score(model, split):
         calls.append(1)
         return np.full(len(split.labels), np.nan if len(calls) == 2 else 0.0)
 
-    monkeypatch.setattr(training, "score_split", score)
+    monkeypatch.setattr("zoo.batches.score_split", score)
     run = train(RECIPE, tmp_path, DATASET, quiet()[0])
     assert run.metrics["training"]["diverged"] and run.metrics["training"]["best_epoch"] == 1
 

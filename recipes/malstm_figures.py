@@ -136,7 +136,8 @@ def _units(texts, vectors, count=3, shown=12):
     """The unit that tells negation best, and the two of widest spread among the others."""
     negated = np.array([bool(_NEGATIONS & _words(text)) or "n't" in text.lower() for text in texts])
     spread = vectors.std(axis=0)
-    if negated.any() and not negated.all():
+    is_told = negated.any() and not negated.all()
+    if is_told:
         gap = np.abs(vectors[negated].mean(axis=0) - vectors[~negated].mean(axis=0)) / np.maximum(spread, 1e-6)
         first = int(np.argmax(gap))
     else:
@@ -145,20 +146,14 @@ def _units(texts, vectors, count=3, shown=12):
     figure = _figure(11, 3.2 * len(chosen_units))
     for axes, unit in zip(figure.subplots(len(chosen_units), 1, squeeze=False)[:, 0], chosen_units, strict=True):
         values = vectors[:, unit]
-        order = np.argsort(values)
-        chosen = order[np.linspace(0, len(order) - 1, shown).astype(int)]
         axes.hist([values[~negated], values[negated]], bins=60, stacked=True, label=["other", "with a negation"])
-        for place, index in enumerate(chosen):
-            axes.annotate(
-                literal(_cut(texts[index], 70)),
-                (values[index], 0),
-                xytext=(1.01, 1 - (place + 0.5) / shown),
-                textcoords="axes fraction",
-                fontsize=6,
-                va="center",
-                arrowprops={"arrowstyle": "-", "lw": 0.4, "color": "dimgrey"},
-            )
-        axes.set(title=f"unit {unit}", ylabel="sentences")
+        # The sentences nearest to values at equal distances, from the lowest to the highest.
+        for place, value in enumerate(np.linspace(values.min(), values.max(), shown)):
+            index = np.argmin(np.abs(values - value))
+            told = f"{values[index]:5.2f}  {_cut(texts[index], 70)}"
+            axes.text(1.01, 1 - (place + 0.5) / shown, literal(told), transform=axes.transAxes, fontsize=7, va="center")
+        why = "tells negation best" if unit == first and is_told else "of the widest spread"
+        axes.set(title=f"unit {unit}, {why}", ylabel="sentences")
         axes.legend(fontsize=7)
     return figure
 

@@ -52,6 +52,12 @@ def test_the_bandwidth_is_the_one_that_misses_least():
     assert np.abs(curve - 1 - 4 * grid**2).mean() < 0.1
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_score_far_from_all_others_is_no_overflow():
+    _, _, curve = calibration.fit([0, 0.001, 0.002, 0.003, 1], [1, 2, 3, 4, 5])
+    assert np.isfinite(curve).all()
+
+
 def test_equal_scores_and_gaps_are_finite():
     scores = np.array([0.1, 0.1, 0.1, 0.9, 0.9])
     _, _, curve = calibration.fit(scores, np.array([1.0, 2, 3, 4, 5]))

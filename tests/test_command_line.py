@@ -128,6 +128,15 @@ def test_rows_of_a_table_and_a_run_that_goes_on(small_file, tmp_path, capsys):
     assert "--from needs a model that is trained. Received: --model bm25" in capsys.readouterr().err
 
 
+def test_a_vector_file_counts_once(tmp_path, capsys):
+    file = tmp_path / "vectors.txt"
+    file.write_text("the 1 2\n")
+    twice = ["--embeddings", str(file), "--embeddings", f"{tmp_path}/../{tmp_path.name}/vectors.txt"]
+    with pytest.raises(SystemExit):
+        command_line.main(pairs.recipe, "", add_data_flags=pairs.add_data_flags, load=pairs.load, command=twice)
+    assert "--embeddings must name each file once" in capsys.readouterr().err
+
+
 def test_a_changed_sample_is_not_overwritten(tmp_path, capsys):
     arguments = ["--runs", tmp_path / "runs", "--model", "random"]
     assert run_pairs(*arguments) == 0 and run_pairs(*arguments) == 0

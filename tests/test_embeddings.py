@@ -81,6 +81,14 @@ def test_faults_of_the_binary_form(tmp_path):
         embedding_matrix(path, ["\u00e9"], 0, seed=1)
 
 
+def test_a_binary_file_holds_as_many_vectors_as_it_says(tmp_path):
+    path = write(tmp_path, BINARY.replace(b"3 2", b"2 2", 1), "vectors.bin")
+    with pytest.raises(DataError, match=r"vectors.bin:3: expected 2 vectors, as the first line says. Received: 'more"):
+        embedding_matrix(path, ["the"], 0, seed=1)
+    path = write(tmp_path, BINARY + b"\n", "vectors.bin")
+    assert not embedding_matrix(path, ["the"], 0, seed=1)[1].missing
+
+
 def test_words_may_hold_spaces_and_any_bytes(tmp_path):
     content = "a 1 2\n. . . 3 4\nnew york 5 6\n\u00a0 7 8\né\u2028 9 10\n".encode() + b"\xff 11 12\n12 13 14\n"
     path = write(tmp_path, content)

@@ -49,6 +49,12 @@ def test_high_orders_neither_vanish_nor_overflow(size):
     np.testing.assert_allclose(distance, [[size]], rtol=1e-5)
 
 
+@pytest.mark.parametrize("size", [1e-25, 1e-7, 1.0, 1e25])
+def test_the_cosine_of_a_vector_with_itself_is_one_at_any_length(size):
+    x = np.float32([[[size, -2 * size]]])
+    np.testing.assert_allclose(ManhattanDistance("cosine")(x, x), [[1]], rtol=1e-6)
+
+
 def test_ends_of_the_similarity():
     layer, x = ManhattanDistance(), np.zeros((1, 1, 4), "float32")
     assert layer(x, x).numpy().item() == 1.0

@@ -84,3 +84,13 @@ def test_refuses_arrays_of_another_shape_and_keeps_the_old():
     with pytest.raises(ValueError, match="Received: gamma=0"):
         layer.set_vectors(np.zeros((2, 3)), np.zeros((2, 1)), np.zeros(1), 0.0)
     np.testing.assert_array_equal(layer.vectors, np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("count", [60, 61, 62, 63, 64])
+def test_the_search_is_on_some_of_many_rows(count, monkeypatch):
+    # One or two rows left over could not be of three classes.
+    monkeypatch.setattr(entailment, "_SEARCHED", 60)
+    x = np.arange(count)[:, None] + np.zeros((1, 2))
+    names = ["a", "b", "c"]
+    vectors, weights, *_ = entailment.fit(x, [names[i % 3] for i in range(count)], names)
+    assert vectors.shape[1] == 2 and weights.shape == (len(vectors), 3)

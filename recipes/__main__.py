@@ -32,6 +32,8 @@ def main(arguments=None):
             published = comparison.published_on(recipe.published, split)
             if runs:
                 data = runs[-1].settings["data"]
+                if not data.get("in_paper", True):  # runs of before do not tell
+                    published = {}
                 metrics = [metric for metric in runs[-1].metrics[split] if not metric.startswith("num_")]
                 made_up = ", made up: not comparable to the paper's" if data["sample"] else ""
                 print(f"measured on {data['name']}, {split}{made_up}")

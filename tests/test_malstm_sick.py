@@ -13,6 +13,7 @@ import recipes.malstm_sick as module
 from export.saved_model import export
 from layers.manhattan_distance import ManhattanDistance
 from recipes import malstm_figures
+from recipes.__main__ import main as list_recipes
 from tests.data_checks import real_data
 from zoo import augmentation, calibration, command_line, runs, samples, tuning
 from zoo.data import DataError
@@ -292,6 +293,9 @@ def test_benchmark_is_scored_on_its_own_scale_and_stands_beside_no_figure_of_sic
     assert command_line.main(module.recipe, "", module.MEANINGS, command=arguments, **settings) == 0
     said = capsys.readouterr().out
     assert "STS-Benchmark" in said and "0.8822" not in said and "malstm-without" not in said
+    list_recipes([])
+    (told,) = (part for part in capsys.readouterr().out.split("\n\n") if part.startswith("malstm_sick"))
+    assert "STS-Benchmark" in told and "paper" not in told.partition("\n")[2]
     report = (tmp_path / "runs" / "malstm_sick" / "latest" / "report.html").read_text()
     assert "the paper, test" not in report and "0.882" not in report
     assert "here, 0 to 5" in report

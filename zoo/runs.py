@@ -203,6 +203,7 @@ def write(
             "name": dataset.name,
             "sample": options.sample,
             "notes": dataset.notes,
+            "in_paper": dataset.in_paper,
             "content": content_fingerprint(dataset),
             "files": fingerprints(dataset.files),
         },

@@ -15,10 +15,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from layers.manhattan_distance import ManhattanDistance
 from zoo import runs
 from zoo.arguments import Parser
 from zoo.figures import literal
+from zoo.models.malstm import distances
 
 MAX_TOKENS = 64  # of a sentence, here and in the recipe; the longest of SICK has 36
 TABLE_1 = (  # two sentences, the people's judgement, the paper's
@@ -181,10 +181,9 @@ def _themes(texts, vectors):
 
 def nearest(model, encoded, queries, texts, vectors, count=5):
     """Query, sentence and score of those sentences that are nearest to each query, by the model's own distance."""
-    p = next((layer.p for layer in model.layers if isinstance(layer, ManhattanDistance)), 1)
     found = []
     for query, vector in zip(queries, _encode(model, encoded, list(queries)), strict=True):
-        distance = np.asarray(ManhattanDistance(p, similarity=False)(vector[None], vectors[None]))[0]
+        distance = distances(model, vector, vectors)
         own = query.lower().rstrip(" .")
         near = [index for index in np.argsort(distance) if texts[index].lower().rstrip(" .") != own][:count]
         scores = score(model, encoded, [(query, texts[index]) for index in near])

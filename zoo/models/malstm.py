@@ -138,6 +138,12 @@ def _classified(features, hidden, classes):
     return {"score": score, "log_probabilities": log_probabilities}
 
 
+def distances(model, vector, vectors):
+    """The distance that the model's similarity is made of, Manhattan's under the classifier: `[d]`, `[n, d]` to `[n]`."""
+    p = next((layer.p for layer in model.layers if isinstance(layer, ManhattanDistance)), 1)
+    return np.asarray(ManhattanDistance(p, similarity=False)(vector[None], vectors[None]))[0]
+
+
 def pair_features(model):
     """A model of the same inputs to ``|a - b|`` and ``a * b`` of the encoded texts, ``[B, L, 2 d]``."""
     return keras.Model(model.input, {"features": _features(*model.get_layer("encoder").output)})

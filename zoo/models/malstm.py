@@ -139,7 +139,7 @@ def _classified(features, hidden, classes):
 
 
 def distances(model, vector, vectors):
-    """The distance that the model's similarity is made of, Manhattan's under the classifier: `[d]`, `[n, d]` to `[n]`."""
+    """Those that the model's similarity is made of, Manhattan's under the classifier: `[d]` and `[n, d]` to `[n]`."""
     p = next((layer.p for layer in model.layers if isinstance(layer, ManhattanDistance)), 1)
     return np.asarray(ManhattanDistance(p, similarity=False)(vector[None], vectors[None]))[0]
 

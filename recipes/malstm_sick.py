@@ -20,9 +20,9 @@ Departures from the paper: which 30 % of the training pairs choose the epoch is 
 other pairs alone; a word is replaced by a synonym with a chance of one quarter, only its usual meanings are looked at,
 and where vectors are given a synonym must have one near that of the word, as in the authors' code; ten passes, as
 there, then find fewer pairs than the paper has (all 10,022, by more passes, cost .015 of Pearson's correlation on dev
-and .017 on test, with one seed); the epoch is chosen by Pearson's correlation; the entailment's search for C and gamma is on 2,000 pairs;
-the threshold of clipping, the deviation of the first weights, the patience and the kernel of the regression, which it
-does not give, are ours.
+and .017 on test, with one seed); the epoch is chosen by Pearson's correlation; the entailment's search for C and gamma
+is on 2,000 pairs; the threshold of clipping, the deviation of the first weights, the patience and the kernel of the
+regression, which it does not give, are ours.
 """
 
 import sys

@@ -112,6 +112,7 @@ def lines(title, sizes, rows):
 def drawn(tables):
     """One panel a table, both axes logarithmic."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogFormatter, NullFormatter
 
     figure = Figure(figsize=(5 * len(tables), 8), layout="constrained")
     panels = figure.subplots(2, len(tables), squeeze=False)
@@ -123,6 +124,10 @@ def drawn(tables):
         below.set(ylabel="MB")
         for axes in (above, below):
             axes.set(xscale="log", yscale="log")
+            axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            for formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+                formatter(LogFormatter(minor_thresholds=(2, 0.5)))
             axes.grid(alpha=0.3)
     panels[0, 0].legend()
     return figure

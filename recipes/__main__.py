@@ -27,13 +27,12 @@ def main(arguments=None):
         runs = comparison.finished_runs(flags.runs, name)
         # The published rows may depend on a knob, as TrecQA's on the training set.
         recipe = module.recipe(tuning.hyperparameters(**runs[-1].settings["knobs"] if runs else {}))
+        of_paper = comparison.published_beside(runs[-1], recipe.published) if runs else recipe.published
         tests = runs[-1].splits[1:] if runs else [name for name in ("test1", "test2") if name in recipe.published]
         for split in tests or ["test"]:
-            published = comparison.published_on(recipe.published, split)
+            published = comparison.published_on(of_paper, split)
             if runs:
                 data = runs[-1].settings["data"]
-                if not data.get("in_paper", True):  # runs of before do not tell
-                    published = {}
                 metrics = [metric for metric in runs[-1].metrics[split] if not metric.startswith("num_")]
                 made_up = ", made up: not comparable to the paper's" if data["sample"] else ""
                 print(f"measured on {data['name']}, {split}{made_up}")

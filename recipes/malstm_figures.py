@@ -93,7 +93,7 @@ def _words(text):
     return set(re.findall(r"[a-z]+", text.lower()))
 
 
-def _cut(text, length):
+def _shortened(text, length):
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
@@ -107,7 +107,7 @@ def _as_table(header, rows, widths):
     figure = _figure(11, 0.5 + 0.3 * len(rows))
     axes = figure.subplots()
     axes.axis("off")
-    rows = [[literal(_cut(cell, 68)) for cell in row] for row in rows]
+    rows = [[literal(_shortened(cell, 68)) for cell in row] for row in rows]
     table = axes.table(rows, colLabels=header, colWidths=widths, cellLoc="left", loc="center")
     table.auto_set_font_size(False)
     table.set_fontsize(8)
@@ -150,7 +150,7 @@ def _units(texts, vectors, count=3, shown=12):
         # The sentences nearest to values at equal distances, from the lowest to the highest.
         for place, value in enumerate(np.linspace(values.min(), values.max(), shown)):
             index = np.argmin(np.abs(values - value))
-            told = f"{values[index]:5.2f}  {_cut(texts[index], 70)}"
+            told = f"{values[index]:5.2f}  {_shortened(texts[index], 70)}"
             axes.text(1.01, 1 - (place + 0.5) / shown, literal(told), transform=axes.transAxes, fontsize=7, va="center")
         why = "tells negation best" if unit == first and is_told else "of the widest spread"
         axes.set(title=f"unit {unit}, {why}", ylabel="sentences")

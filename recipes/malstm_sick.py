@@ -43,7 +43,7 @@ from zoo.encoded import joined
 from zoo.evaluation import evaluate
 from zoo.models.malstm import finished, malstm, pair_features
 from zoo.recipe import Recipe
-from zoo.splits import SEED, hold_out_of, pair_key
+from zoo.splits import SEED, hold_out_of, without
 
 PUBLISHED = {  # Tables 2 and 4; the ablation's differences of the text
     "malstm": {"pearson": 0.8822, "spearman": 0.8345, "mse": 0.2286, "entailment": 0.842},
@@ -225,8 +225,7 @@ def load(flags, recipe):
     scored = [group for name in dataset.scored_splits for group in dataset.splits[name]]
     if flags.pretrain:
         pairs, more = sts.read_year(flags.pretrain, dataset.scale)
-        keys = {pair_key(group.query, *group.candidates) for group in scored}
-        kept = [group for group in pairs if pair_key(group.query, *group.candidates) not in keys]
+        kept = without(pairs, scored)
         splits["pretrain"], splits["pretrain_dev"] = hold_out_of(
             flags.pretrain, "enough sentences to hold some out", kept, max(1, round(0.3 * len(kept))), SEED
         )

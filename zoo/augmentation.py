@@ -21,7 +21,7 @@ import numpy as np
 
 from zoo.data import DataError, Group
 from zoo.embeddings import embedding_matrix
-from zoo.splits import SEED, normalise, pair_key
+from zoo.splits import SEED, normalise, pair_key, pair_keys
 
 _WORD = re.compile(r"(?<![\w'’])[a-z]+(?![\w'’])")  # no part of "résumé" or "don't"
 PASSES = 10  # as the authors' code
@@ -52,7 +52,7 @@ def augment(
         known: further pairs that are not made, as those of a test.
     """
     draw = random.Random(seed)
-    known = {pair_key(group.query, *group.candidates) for group in (*groups, *known)}
+    known = pair_keys((*groups, *known))
     made = []
     for number in range(1, PASSES + 1):
         for group in draw.sample(groups, len(groups)):

@@ -305,10 +305,10 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values, folder_of
             print(f"{chosen.model}, the scores of {len(trained)} seeds averaged: {dataset.scored_splits[-1]} {numbers}")
     finished = comparison.finished_runs(flags.runs, chosen.name, run.settings["data"]["content"])
     # Most papers' figures are of test alone.
-    figures = chosen.published if dataset.in_paper else {}
-    has_dev = "dev" in figures
+    of_paper = comparison.published_beside(run, chosen.published)
+    has_dev = "dev" in of_paper
     for split in dataset.scored_splits if has_dev else dataset.scored_splits[1:] or dataset.scored_splits:
-        published = comparison.published_on(figures, split) if split != "dev" or has_dev else {}
+        published = comparison.published_on(of_paper, split) if split != "dev" or has_dev else {}
         measured = comparison.measured_rows(finished, split)
         print(f"\nmeasured on {dataset.name}, {split}: the newest run of each model on this data")
         # A recipe may measure more than the data set's metrics.

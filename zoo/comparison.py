@@ -93,6 +93,11 @@ def averaged(runs: list[Run], dataset: Dataset) -> dict[str, float]:
     return evaluate(dataset, split, mean(split), tuned_threshold(dataset, mean("dev")))
 
 
+def published_beside(run: Run, published: dict) -> dict:
+    """A recipe's published figures, or none if the run is of other data than the paper's."""
+    return published if run.settings["data"].get("in_paper", True) else {}  # runs of before do not tell
+
+
 def published_on(published: dict, split: str) -> dict[str, dict[str, float]]:
     """A recipe's published table of one split: it holds one for each, by name, or the only one."""
     one_each = any(isinstance(cell, dict) for row in published.values() for cell in row.values())

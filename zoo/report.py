@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jinja2
 
-from zoo.comparison import finished_runs, measured_rows, published_on
+from zoo.comparison import finished_runs, measured_rows, published_beside, published_on
 from zoo.encoded import input_name
 from zoo.runs import Run, read_predictions
 
@@ -42,6 +42,7 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
         undefined=jinja2.StrictUndefined,
         autoescape=jinja2.select_autoescape(["html"]),
     )
+    published = published_beside(run, published)
     metric_keys = [name for name in run.metrics[run.splits[-1]] if not name.startswith("num_")]
     columns = []
     for split in run.splits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from zoo.data import DataError, Group, Text
@@ -19,6 +19,17 @@ def normalise(text: Text) -> str:
 def pair_key(query: Text, candidate: Text) -> frozenset[str]:
     """What a pair and the same pair the other way round have in common."""
     return frozenset((normalise(query), normalise(candidate)))
+
+
+def pair_keys(groups: Iterable[Group]) -> set[frozenset[str]]:
+    """The keys of pairs, that is, of groups of one candidate."""
+    return {pair_key(group.query, *group.candidates) for group in groups}
+
+
+def without(groups: Iterable[Group], others: Iterable[Group]) -> list[Group]:
+    """The pairs that are not among others, in either order."""
+    known = pair_keys(others)
+    return [group for group in groups if pair_key(group.query, *group.candidates) not in known]
 
 
 def is_mixed(group: Group) -> bool:

@@ -202,7 +202,7 @@ def _train(recipe, folder, dataset, options, seed):
     )
     # After the run is safe: a picture that fails costs no training.
     figures = recipe.figures(model, encoded, pretraining) if recipe.figures and model is not None else {}
-    report.write(run, recipe.published if dataset.in_paper else {}, options.data_lines, figures)
+    report.write(run, recipe.published, options.data_lines, figures)
     if not record["interrupted"]:
         unfinished.discard(folder)
     return run

@@ -31,7 +31,7 @@ from pathlib import Path
 from zoo import files
 from zoo.data import DataError, Dataset, Group
 from zoo.metrics import Convention
-from zoo.splits import SEED, hold_out_of, pair_key
+from zoo.splits import SEED, hold_out_of, without
 
 NUM_TRAIN = 384_348  # of Wang et al.'s split
 _SUBFOLDERS = ("", "Quora_question_pair_partition", "bimpm")
@@ -62,9 +62,7 @@ def load(folder: str | Path, seed: int = SEED) -> Dataset:
         for split in ("dev", "test"):
             train, splits[split] = hold_out_of(table, "enough questions to hold some out", train, count, seed)
         # The same pair in the other order would be learnt: training takes every pair in both.
-        scored = {pair_key(pair.query, *pair.candidates) for pairs in splits.values() for pair in pairs}
-        kept = [pair for pair in train if pair_key(pair.query, *pair.candidates) not in scored]
-        splits = {"train": kept, **splits}
+        splits = {"train": without(train, splits["dev"] + splits["test"]), **splits}
         notes = (
             f"Dev and test, {count} pairs each, were drawn from {table.name} (seed {seed}); the split is our own.",
         )

@@ -25,7 +25,7 @@ from pathlib import Path
 from zoo import files
 from zoo.data import DataError, Dataset, Group
 from zoo.metrics import Convention
-from zoo.splits import SEED, hold_out_of, pair_key
+from zoo.splits import SEED, hold_out_of, without
 
 SCALE = (1.0, 5.0)
 CLASSES = ("contradiction", "entailment", "neutral")
@@ -70,9 +70,9 @@ def load(folder: str | Path, held_out: float = 0.3, seed: int = SEED) -> Dataset
         together = train + dev
         count = max(1, round(held_out * len(together)))
         train, dev = hold_out_of(read[0], "enough sentences to hold some out", together, count, seed)
-        drawn = {pair_key(group.query, *group.candidates) for group in dev}  # some are there the other way round too
-        dev += [group for group in train if pair_key(group.query, *group.candidates) in drawn]
-        train = [group for group in train if pair_key(group.query, *group.candidates) not in drawn]
+        kept = without(train, dev)
+        dev += without(train, kept)  # what is there the other way round
+        train = kept
         note = f"Dev, {len(dev)} pairs, was drawn from train and trial (seed {seed}); which ones is our own."
     return Dataset(
         "SICK",

@@ -29,7 +29,7 @@ import keras
 import numpy as np
 
 from recipes.knob_meanings import MEANINGS
-from recipes.question_pairs import MODELS, question_pairs
+from recipes.question_pairs import question_pairs
 from zoo import noisy_pairs, samples
 from zoo.command_line import main
 from zoo.datasets import quora
@@ -53,7 +53,7 @@ PUBLISHED = {
     "test": {model: {"accuracy": _TABLE[model][1]} for model in _TABLE},
 }
 
-TABLE = [{"model": model} for model in MODELS]
+TABLE = [{"model": model} for model in _TABLE]
 CURVE = [
     {"model": model, "train_pairs": count}
     for count in (100, 1_000, 10_000, 0)

@@ -24,6 +24,7 @@ MODELS = [
     "decatt_noisy_char",
     "pt_decatt_word",
     "pt_decatt_char",
+    "pt_ffnn_char",  # not in the paper: what pre-training gives without alignment
 ]
 # Small enough to learn the made-up sample within a minute or two.
 ON_SAMPLE = {

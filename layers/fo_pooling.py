@@ -39,7 +39,7 @@ def fo_pool(steps, z, f, o):
             upstream = args[0] if upstream is None else upstream
             return _fo_pool_gradient(steps, z, f, o, before, upstream)
 
-        return h, gradient
+        return steps.whole(h), gradient
 
     return pooled(z, f, o)
 
@@ -53,7 +53,8 @@ def _fo_pool_gradient(steps, z, f, o, before, upstream):
         dz = dc * (1 - f)
         return [dc * f], [dz * (1 - z * z), dz * f * change, dh * c * o * (1 - o)]
 
-    return tuple(steps.loop(step, [_zeros(steps, z)], [z, f, o, before, upstream], reverse=True)[0])
+    gradients, _ = steps.loop(step, [_zeros(steps, z)], [z, f, o, before, upstream], reverse=True)
+    return tuple(steps.whole(x) for x in gradients)
 
 
 def crossed_fo_pool(steps, z, own, crossed, alive):
@@ -88,7 +89,7 @@ def crossed_fo_pool(steps, z, own, crossed, alive):
             upstream = args[0] if upstream is None else upstream
             return _crossed_gradient(steps, [*inputs[:-1], *before, upstream * alive])
 
-        return h, gradient
+        return steps.whole(h), gradient
 
     return pooled(z, *own, *crossed)
 
@@ -105,7 +106,8 @@ def _crossed_gradient(steps, inputs):
         dz = (dc - dc_before) + (dc_ - dc_before_)
         return [dc_before, dc_before_], [dz, dc * change, d_pooled * c, dc_ * change_, d_pooled_ * c_]
 
-    return tuple(steps.loop(step, [_zeros(steps, inputs[0])] * 2, inputs, reverse=True)[0])
+    gradients, _ = steps.loop(step, [_zeros(steps, inputs[0])] * 2, inputs, reverse=True)
+    return tuple(steps.whole(x) for x in gradients)
 
 
 def _activated(z, f, o):

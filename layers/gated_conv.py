@@ -121,7 +121,7 @@ class GatedConv(keras.layers.Layer):
         self.bias = weight("bias", (self.units,), self.bias_initializer)
 
     def call(self, inputs, mask=None, words=None, initial_state=None):
-        states, _, final = self._run(inputs, mask, words, initial_state)
+        states, final, _ = self._run(inputs, mask, words, initial_state)
         states = ops.cast(states, self.compute_dtype)
         return (states, ops.cast(ops.stack(final, axis=1), self.compute_dtype)) if self.return_state else states
 
@@ -132,10 +132,10 @@ class GatedConv(keras.layers.Layer):
             inputs = ops.cast(inputs, self.variable_dtype)
         else:
             words = ops.cast(words, self.variable_dtype)
-        return self._run(inputs, mask, words, initial_state)[1]
+        return self._run(inputs, mask, words, initial_state, with_gates=True)[2]
 
-    def _run(self, inputs, mask, words, initial_state):
-        """All h_t, all l_t, and the final states."""
+    def _run(self, inputs, mask, words, initial_state, with_gates=False):
+        """All h_t, the final states, and all l_t if they are wanted."""
         steps = time_steps(ops.ones(ops.shape(inputs)[:2], "bool") if mask is None else mask)
         if self._folded:
             x = [ops.take(part, steps.of(inputs), axis=0) for part in self._folded]
@@ -151,10 +151,9 @@ class GatedConv(keras.layers.Layer):
             initial = [ops.zeros((steps.num_texts, self.units), dtype)] * (self.order + 1)
         else:
             initial = ops.unstack(ops.cast(initial_state, dtype), self.order + 1, axis=1)
-        states, decay, final = gated_recurrence(
-            steps, x, *weights, initial, multiplicative=self.filter_mode == "multiplicative"
-        )
-        return steps.texts(states), steps.texts(decay), final
+        multiplicative = self.filter_mode == "multiplicative"
+        states, final, decay = gated_recurrence(steps, x, *weights, initial, multiplicative, with_gates)
+        return steps.texts(states), final, steps.texts(decay) if with_gates else None
 
     def _parts(self, x):
         """`x W_l`, `x W_1` ... `x W_n` and `x W_o`, cut while a word that is met often is still one row."""

@@ -6,8 +6,8 @@ N real steps of some texts, step by step, see `layers.time_steps`; B texts, d si
 from keras import ops
 
 
-def gated_recurrence(steps, inputs, recurrent_kernel, gate_bias, bias, initial, multiplicative=False):
-    """All h_t and l_t of the equations in `GatedConv`, and the final states.
+def gated_recurrence(steps, inputs, recurrent_kernel, gate_bias, bias, initial, multiplicative=False, with_gates=False):
+    """All h_t of the equations in `GatedConv`, the final states, and all l_t if they are wanted.
 
     On the way back the products of a step that depend on no other are not made again, and those that make the gradient
     of the recurrent kernel are one product after the loop.
@@ -21,9 +21,10 @@ def gated_recurrence(steps, inputs, recurrent_kernel, gate_bias, bias, initial, 
         bias: b, `[d]`.
         initial: c^1 ... c^n and h, each `[B, d]`.
         multiplicative: the filter mode.
+        with_gates: whether l is wanted.
 
     Returns:
-        h `[N, d]`, l `[N, g]`, and the list of final states, each `[B, d]`.
+        h `[N, d]`, the list of final states, each `[B, d]`, and l `[N, g]` or None.
     """
     order, size = len(initial) - 1, inputs[0].shape[-1]
     has_output_gate = len(inputs) > order + 1
@@ -52,21 +53,23 @@ def gated_recurrence(steps, inputs, recurrent_kernel, gate_bias, bias, initial, 
             upstream = args if upstream is None else upstream
             if isinstance(upstream[0], list | tuple):
                 (upstream,) = upstream
-            dh, dl, *d_final = upstream
+            dh, *d_final = upstream
+            d_final, dl = d_final[: order + 1], d_final[order + 1 :]
             c, h_before, (bounded, *open_) = states[:order], states[order], states[order + 1 :] or [h]
-            backward = _backward_step(order, kernel, multiplicative)
-            kept = [*filters, *c, decay, bounded, dh, dl, *open_]
-            (*d_parts, d_sum), d_initial = steps.loop(backward, list(d_final), kept, reverse=True)
+            backward = _backward_step(order, kernel, multiplicative, with_gates)
+            kept = [*filters, *c, decay, bounded, dh, *dl, *open_]
+            outputs, d_initial = steps.loop(backward, d_final, kept, reverse=True)
+            h_before, *d_parts, d_sum = (steps.whole(x) for x in (h_before, *outputs))
             d_gates = d_parts[:: order + 1]
             d_gates = d_gates[0] if len(d_gates) == 1 else ops.concatenate(d_gates, axis=-1)
             h_before, d_gates, d_sum = (ops.reshape(x, (-1, x.shape[-1])) for x in (h_before, d_gates, d_sum))
             d_kernel = ops.matmul(ops.transpose(h_before), d_gates)
             return (*d_parts, d_kernel, ops.sum(d_gates, axis=0), ops.sum(d_sum, axis=0), *d_initial)
 
-        return (h, decay, *final), gradient
+        return (steps.whole(h), *final, *([steps.whole(decay)] if with_gates else [])), gradient
 
-    h, decay, *final = run(*inputs, recurrent_kernel, gate_bias, bias, *initial)
-    return h, decay, final
+    h, *final = run(*inputs, recurrent_kernel, gate_bias, bias, *initial)
+    return h, final[: order + 1], final[order + 1] if with_gates else None
 
 
 def _grown(c, decay, x, multiplicative):
@@ -85,10 +88,11 @@ def _taken(i, c, x, after, multiplicative):
     return after[i - 1] * x[i] if multiplicative else c[i - 1] + x[i]
 
 
-def _backward_step(order, kernel, multiplicative):
+def _backward_step(order, kernel, multiplicative, with_gates):
     def step(state, at_t):
         (*dc, dh), x, c = state, at_t[:order], at_t[order : 2 * order]
-        decay, bounded, dh_t, dl_t, *open_ = at_t[2 * order :]
+        decay, bounded, dh_t, *open_ = at_t[2 * order :]
+        dl, open_ = open_[:with_gates], open_[with_gates:]
         dh = dh + dh_t
         d_output = [dh * bounded * gate * (1 - gate) for gate in open_]
         for gate in open_:
@@ -109,7 +113,7 @@ def _backward_step(order, kernel, multiplicative):
         d_decay = sum(d_decay[1:], d_decay[0])
         if decay.shape[-1] == 1:
             d_decay = ops.sum(d_decay, axis=-1, keepdims=True)
-        d_gates = [(d_decay + dl_t) * decay * (1 - decay), *d_output]
+        d_gates = [sum(dl, d_decay) * decay * (1 - decay), *d_output]
         d_preactivation = ops.concatenate(d_gates, axis=-1) if d_output else d_gates[0]
         dh = ops.matmul(d_preactivation, ops.transpose(kernel))
         return [*d_before, dh], [d_gates[0], *dx, *d_output, d_sum]

@@ -20,17 +20,18 @@ def time_steps(mask):
     that is not real the states stay as they are.
 
     Returns:
-        An object with four functions. `of(x)` gives ``[B, T, ...]`` step by step, `texts(x)` gives that back as
+        An object with five functions. `of(x)` gives ``[B, T, ...]`` step by step, `texts(x)` gives that back as
         ``[B, T, ...]``, zero where not real. `rows()` is where each word stands step by step, ``[B, T]``.
         `loop(step, state, inputs, reverse)` applies ``state, outputs = step(state, inputs of a step)``:
 
             step: function of (states, inputs), two lists of arrays with one row per text that is met, to the list of
                 the next states, of the same shapes and dtypes, and the list of what else is wanted of the step.
             state: list of initial states, ``[B, ...]``.
-            inputs: list of arrays step by step.
+            inputs: list of arrays step by step, or of outputs of another loop.
             reverse: whether it runs from the last step to the first.
 
-        and returns the list of outputs, step by step, and that of the final states, ``[B, ...]``.
+        and returns the list of outputs and that of the final states, ``[B, ...]``. `whole(x)` is such an output as an
+        array step by step; what only another loop reads is never put together.
     """
     mask = ops.cast(mask, "bool")
     return _Packed(mask) if keras.backend.backend() == "tensorflow" and not _is_compiled() else _Columns(mask)
@@ -75,6 +76,9 @@ class _Columns:
 
         outputs, final = time_loop(masked, state, [*inputs, ops.expand_dims(self.real, -1)], reverse)
         return [self._real(x) for x in outputs], final
+
+    def whole(self, x):
+        return x
 
     def _real(self, x):
         return ops.where(ops.expand_dims(self.real, -1), x, ops.zeros_like(x))
@@ -128,13 +132,18 @@ class _Packed:
         outputs, final = (self._unrolled if unrolled else self._looped)(step, initial, inputs, reverse)
         return outputs, [tf.gather(x, self.inverse) for x in final]
 
+    def whole(self, x):
+        import tensorflow as tf
+
+        return tf.concat(x, 0) if isinstance(x, list) else x
+
     # Forwards, texts leave when they end, and their states are their final ones; backwards, they join.
 
     def _unrolled(self, step, initial, inputs, reverse):
         import tensorflow as tf
 
         counts = tf.unstack(self.counts, num=self.num_steps)
-        steps = list(zip(*(tf.split(x, counts) for x in inputs), strict=True))
+        steps = list(zip(*(x if isinstance(x, list) else tf.split(x, counts) for x in inputs), strict=True))
         state, met, left, outputs = _no_rows(initial) if reverse else initial, 0, [], []
         for t in reversed(range(self.num_steps)) if reverse else range(self.num_steps):
             if reverse:
@@ -147,7 +156,7 @@ class _Packed:
             outputs.append(of_step)
         rest = [[x[met:] for x in initial]] if reverse else left[::-1]
         over_time = zip(*(outputs[::-1] if reverse else outputs), strict=True)
-        return [tf.concat(x, 0) for x in over_time], [tf.concat(x, 0) for x in zip(state, *rest, strict=True)]
+        return [list(x) for x in over_time], [tf.concat(x, 0) for x in zip(state, *rest, strict=True)]
 
     def _looped(self, step, initial, inputs, reverse):
         import tensorflow as tf

@@ -24,6 +24,7 @@ positives are drawn. Sizes that the paper does not give are ours.
 """
 
 import sys
+from collections import Counter
 
 import keras
 import numpy as np
@@ -123,8 +124,11 @@ def pretrain(model, encoded, fit, *, noise, build):
     else:
         corpus = noisy_pairs.Corpus(noisy_pairs.clusters_of_pairs(encoded.dataset.splits["train"]))
         pairs = list(noisy_pairs.groups(corpus, fit.seed, noise["pairs"] or None))
-        matches = sum(pair.labels[0] for pair in pairs)
-        fit.options.say(f"noise: {len(corpus)} questions, {matches:.0f} matches and {len(pairs) - matches:.0f} others")
+        kinds = Counter(pair.id.rpartition("-")[2] for pair in pairs)
+        fit.options.say(
+            f"noise: {len(corpus)} questions, {kinds['0']} matches; others that share no word {kinds['1']}, "
+            f"one {kinds['2']}, all but one {kinds['3']}"
+        )
         recipe = fit.recipe
         split = encode_split(
             pairs, encoded.encoder, encoded.dataset.fields, recipe.max_query_length, recipe.max_candidate_length

@@ -1,6 +1,6 @@
 """Noisy pairs: what a positive and each kind of negative is, counted by sets, and that a draw is the same again."""
 
-import re
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from tests.data_checks import fault
 from zoo import noisy_pairs, samples
 from zoo.data import DataError, Group
-from zoo.datasets import paralex, quora
+from zoo.datasets import paralex
 
 
 def corpus(seed=0, clusters=60):
@@ -28,7 +28,7 @@ def corpus(seed=0, clusters=60):
 
 
 def words(text):
-    return set(re.findall(r"\w+", text.lower()))
+    return set(noisy_pairs.words_of(text))
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +74,69 @@ def test_every_question_in_company_is_once_each_side_before_one_comes_again():
     assert abs(positive.mean() - 0.36) < 0.01
 
 
+def test_in_many_blocks_too_every_question_in_company_is_on_each_side(monkeypatch):
+    monkeypatch.setattr(noisy_pairs, "BLOCK", 101)
+    made = noisy_pairs.Corpus(corpus())
+    pairs = list(noisy_pairs.groups(made, 3))
+    matches = [(pair.query, pair.candidates[0]) for pair in pairs if pair.labels[0]]
+    company = [c for c, n in Counter(made.cluster.tolist()).items() if n > 1]
+    expected = {(made.text(number),) for number in np.flatnonzero(np.isin(made.cluster, company))}
+    assert len(pairs) > 400 and {query for query, _ in matches} == {candidate for _, candidate in matches} == expected
+    assert sorted(matches) == sorted((b, a) for a, b in matches)
+
+
+def test_kinds_are_in_equal_parts_where_the_corpus_has_them():
+    questions = [(n, f"{a} {b} {c}") for n, (a, b, c) in enumerate(itertools.product("kqx", "mwyj", "zvo"))]
+    kinds = np.concatenate([block.kind for block in noisy_pairs.Corpus(questions).blocks(0, 3000)])
+    shares = np.bincount(kinds, minlength=4) / len(kinds)
+    np.testing.assert_allclose(shares, [0, 1 / 3, 1 / 3, 1 / 3], atol=0.01)
+
+
+def test_whoever_has_a_question_of_the_third_kind_is_given_one():
+    """Others of the same words but one are many in the question's own cluster, one outside."""
+    questions = [("many", f"a b c d e f g w{number}") for number in range(60)] + [("one", "a b c d e f g v")]
+    made = noisy_pairs.Corpus([*questions, *((number, f"u{number} t{number}") for number in range(40))])
+    random = np.random.default_rng(0)
+    for number in (0, 30, 60):
+        drawn, kind = made.negatives(np.full(300, number), np.full(300, 3), random)
+        others = range(60) if number == 60 else [60]
+        assert np.isin(drawn[kind == 3], others).all() and (kind == 3).mean() > (0.1 if number < 60 else 0.99)
+
+
+def test_clusters_that_share_a_question_are_one():
+    rows = [("a", "How tall is Everest?"), ("a", "everest height"), ("b", "how tall is everest"), ("b", "is it tall")]
+    made = noisy_pairs.Corpus([*rows, ("c", "who")])
+    assert made.num_clusters == 2
+    assert [made.text(number) for number in range(len(made))] == [rows[0][1], rows[1][1], rows[3][1], "who"]
+    labels = {}
+    for pair in noisy_pairs.groups(made, 0, 500):
+        labels.setdefault(frozenset([pair.query, pair.candidates[0]]), set()).add(pair.labels)
+    assert all(len(found) == 1 for found in labels.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "\u0939\u093f\u0928\u094d\u0926\u0940 ?",
+            ("\u0939\u093f\u0928\u094d\u0926\u0940",),
+        ),  # vowel signs are no letters
+        ("Cafe\u0301 caf\u00e9", ("caf\u00e9", "caf\u00e9")),
+        ("C++ or C#?", ("c++", "or", "c#")),
+        ("What's it (x/y)-z, \u201cno\u201d!", ("what", "s", "it", "x", "y", "z", "no")),
+        ("?!", ("?!",)),
+        ("", ("",)),
+    ],
+)
+def test_words(text, expected):
+    assert noisy_pairs.words_of(text) == expected
+
+
 def test_the_same_seed_draws_the_same_and_another_does_not():
-    one, two, other = (list(noisy_pairs.lines(noisy_pairs.Corpus(corpus()), seed, 300)) for seed in (1, 1, 2))
+    one, two, other = (list(noisy_pairs.groups(noisy_pairs.Corpus(corpus()), seed, 300)) for seed in (1, 1, 2))
     assert one == two != other
-    assert all(re.fullmatch(r"[01]\t[^\t]*\t[^\t]*\tN\d+", line) for line in one)
+    assert [pair.id.rpartition("-")[0] for pair in one] == [str(number) for number in range(1, 301)]
+    assert all((pair.id[-1] == "0") == bool(pair.labels[0]) for pair in one)
 
 
 def test_blocks_do_not_change_with_what_follows(monkeypatch):
@@ -91,15 +150,20 @@ def test_blocks_do_not_change_with_what_follows(monkeypatch):
 
 
 def test_a_question_twice_in_a_cluster_is_one_and_texts_are_kept():
-    made = noisy_pairs.Corpus([("a", "x \u4f60 ?"), ("a", "x \u4f60 ?"), ("a", "y"), ("b", "x \u4f60 ?")])
-    assert [made.text(number) for number in range(len(made))] == ["x \u4f60 ?", "y", "x \u4f60 ?"]
+    made = noisy_pairs.Corpus([("a", "x \u4f60 ?"), ("a", "x \u4f60 ?"), ("a", "y"), ("b", "z \u4f60 ?")])
+    assert [made.text(number) for number in range(len(made))] == ["x \u4f60 ?", "y", "z \u4f60 ?"]
     assert made.num_clusters == 2
 
 
 def test_without_any_words_or_company_there_are_still_negatives():
-    made = noisy_pairs.Corpus([(number, "") for number in range(9)])
+    made = noisy_pairs.Corpus([(number, "?" * number) for number in range(9)])
     groups = list(noisy_pairs.groups(made, 1, 20))
     assert len(groups) == 20 and {group.labels for group in groups} == {(0.0,)}
+
+
+def test_without_company_one_of_each_question_is_refused():
+    with pytest.raises(ValueError, match="cluster of two questions.*Received: 9 questions"):
+        list(noisy_pairs.groups(noisy_pairs.Corpus([(number, f"w{number}") for number in range(9)]), 1))
 
 
 def test_one_cluster_is_too_few():
@@ -118,14 +182,6 @@ def test_clusters_of_pairs_are_linked_by_matches():
     assert dict(noisy_pairs.clusters_of_pairs([pair("a", "b", 0.0)])).keys() == {0, 1}
 
 
-def test_the_lines_are_those_of_quora(tmp_path):
-    made = noisy_pairs.Corpus(corpus())
-    for split in ("train", "dev", "test"):
-        (tmp_path / f"{split}.tsv").write_text("\n".join(noisy_pairs.lines(made, 1, 50)), "utf-8")
-    pairs = quora.load(tmp_path).splits["train"]
-    assert [pair.labels for pair in pairs] == [group.labels for group in noisy_pairs.groups(made, 1, 50)]
-
-
 # Paralex.
 
 
@@ -136,6 +192,14 @@ def test_word_alignments(tmp_path):
     assert path.name == "word_alignments.txt"
     found = {text: cluster for cluster, text in rows}
     assert len(found) == 4 and found["how do x ?"] == found["how does x ?"] != found["what y"] == found["what is y"]
+
+
+def test_questions_of_either_file_that_are_spelt_otherwise_are_one(tmp_path):
+    (tmp_path / "word_alignments.txt").write_text("How tall ?\tthe height\t\nhow tall\thow high\t\n", "utf-8")
+    assert list(paralex.questions(tmp_path)[0]) == [(0, "How tall ?"), (0, "the height"), (0, "how high")]
+    (tmp_path / "word_alignments.txt").unlink()
+    (tmp_path / "clusters.txt").write_text("q:a b\tq:c\nq:d\nq:C ?\tq:e\n", "utf-8")
+    assert list(paralex.questions(tmp_path)[0]) == [(1, "a b"), (1, "c"), (2, "d"), (1, "e")]
 
 
 def test_a_question_of_the_same_words_is_no_negative():

@@ -1,7 +1,7 @@
 """Noisy pairs of questions to pre-train on, from any corpus of clusters of questions that mean the same.
 
 A positive is two questions of one cluster, in both orders. With T(q) the set of words of a question, a negative is
-a question of another cluster (Tomar et al. 2017, section 4.1), in equal parts
+a question of another cluster (Tomar et al. 2017, section 4.1), in equal parts as far as the corpus has them
 
 1. one that shares no word but function words;
 2. one that shares a single word, |T(q) & T(q')| = 1;
@@ -11,6 +11,9 @@ Where a question has none of kind 3 it is given one of kind 2, and else of kind 
 an index of words, one of kind 3 from an index of the hashes of T(q) without one word; both are then counted out,
 so that a hash in common is never enough. What is drawn depends on the seed and the corpus alone.
 
+Questions of the same words in the same order are one question, however they are spelt, and clusters that share a
+question are one cluster: else a pair could be a match and none.
+
 A corpus is held as arrays: texts as bytes, words as numbers. Pairs are drawn in blocks and may be more than memory
 holds.
 """
@@ -18,6 +21,7 @@ holds.
 from __future__ import annotations
 
 import re
+import unicodedata
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -31,7 +35,8 @@ NEGATIVES_PER_POSITIVE = 64 / 36
 BLOCK = 1 << 16
 _TRIES = 8  # draws per negative and kind before the next kind
 
-_WORD = re.compile(r"\w+")
+# Letters with their marks, and signs that tell questions apart, as in "c++"; what ends or joins words is none.
+_WORD = re.compile(r"""[^\s.,;:!?…"'`´‘’“”«»()\[\]{}/\\‐–—¿¡。、，？！-]+""")
 
 
 class Block(NamedTuple):
@@ -51,8 +56,7 @@ class Corpus:
     """Questions of known clusters, and the indices that negatives are drawn from.
 
     Args:
-        questions: pairs of a cluster, any hashable thing, and a question's text. Read once. A text that comes
-            twice in a cluster is one question.
+        questions: pairs of a cluster, any hashable thing, and a question's text. Read once.
 
     Raises:
         ValueError: with fewer than two clusters, for negatives come from another one.
@@ -82,8 +86,16 @@ class Corpus:
             num_pairs: how many at most; if not given, every question is at least once the first and once the second of
                 a positive, and negatives are in proportion. There are fewer negatives where a corpus is so small or so
                 alike that none is found for a question.
+
+        Raises:
+            ValueError: without `num_pairs`, if no cluster has two questions.
         """
         if num_pairs is None:
+            if not len(self._in_company):
+                raise ValueError(
+                    "Noisy pairs need a cluster of two questions that differ, for their matches. "
+                    f"Received: {len(self)} questions, each of a cluster of its own"
+                )
             num_pairs = round(2 * len(self._in_company) * (1 + NEGATIVES_PER_POSITIVE))
         share = 1 / (1 + NEGATIVES_PER_POSITIVE) if len(self._in_company) else 0.0
         # Every question of a cluster of two or more is drawn before one comes again.
@@ -92,13 +104,12 @@ class Corpus:
         for number, start in enumerate(range(0, num_pairs, BLOCK), start=1):
             random = np.random.default_rng([seed, number])
             size = min(BLOCK, num_pairs - start)
-            num_positives = round((start + size) * share) - round(start * share)
-            twos = -(-num_positives // 2)
+            twos = round((start + size) * share / 2) - round(start * share / 2)  # each in both orders
+            num_positives = 2 * twos
             first = order[np.arange(used, used + twos) % len(order)] if twos else np.zeros(0, "int64")
             used += twos
             second = self._of_cluster(first, random)
-            query = np.concatenate([first, second])[:num_positives]
-            candidate = np.concatenate([second, first])[:num_positives]
+            query, candidate = np.concatenate([first, second]), np.concatenate([second, first])
             anchors = random.integers(len(self), size=size - num_positives)
             negative, kind = self.negatives(anchors, 1 + np.arange(len(anchors)) % 3, random)
             real = negative >= 0
@@ -144,20 +155,19 @@ class Corpus:
         # Growing arrays of machine numbers: as objects they would take five times the memory.
         cluster, tokens, sizes, ends, marks = array("i"), array("i"), array("i"), array("q", [0]), array("q")
         for key, text in questions:
-            number = clusters.setdefault(key, len(clusters))
-            own = {words.setdefault(word, len(words)) for word in _WORD.findall(text.lower())}
-            cluster.append(number)
+            sequence = words_of(text)
+            own = {words.setdefault(word, len(words)) for word in sequence}
+            cluster.append(clusters.setdefault(key, len(clusters)))
             tokens.extend(sorted(own))
             sizes.append(len(own))
             texts += text.encode("utf-8", "surrogatepass")
             ends.append(len(texts))
-            marks.append(hash((number, text)))
+            marks.append(hash(sequence))
         self._bytes = bytes(texts)
-        self.num_clusters = len(clusters)
+        cluster, kept = distinct(np.frombuffer(cluster, "int32"), np.frombuffer(marks, "int64"))
+        self.cluster = cluster[kept].astype("int32")
+        self.num_clusters = len(np.unique(self.cluster))
         sizes = np.frombuffer(sizes, "int32")
-        kept = np.zeros(len(sizes), bool)  # one of those whose cluster and text are the same
-        kept[np.unique(np.frombuffer(marks, "int64"), return_index=True)[1]] = True
-        self.cluster = np.frombuffer(cluster, "int32")[kept]
         self._tokens = np.frombuffer(tokens, "int32")[np.repeat(kept, sizes)]
         self._sizes = sizes[kept].astype("int64")  # words of each question
         self._starts = np.concatenate([[0], np.cumsum(self._sizes)])
@@ -189,6 +199,12 @@ class Corpus:
         keys = self._hash[owner] - self._hash_of_word[self._tokens]
         order = np.argsort(keys, kind="stable")
         self._keys, self._key_owners = keys[order], owner[order]
+        # Of each question the words without which it is as one of another cluster: places in `_tokens`.
+        first = np.flatnonzero(np.diff(self._keys, prepend=~self._keys[:1]))
+        clusters = self.cluster[self._key_owners]
+        differ = np.minimum.reduceat(clusters, first) != np.maximum.reduceat(clusters, first) if len(first) else first
+        self._twin_places = np.sort(order[np.repeat(differ, np.diff(first, append=len(order)))]).astype("int32")
+        self._twin_starts = np.searchsorted(self._twin_places, self._starts)
 
     # Drawing; -1 where there is nothing to draw.
 
@@ -203,26 +219,17 @@ class Corpus:
         return random.integers(len(self), size=len(query))
 
     def _draw_one_shared(self, query, random):
-        token = self._a_word(query, random)
-        start = self._posting_starts[token]
-        return self._one_of(self._postings, start, self._posting_starts[token + 1], self._sizes[query] > 0, random)
+        token = _one_of(self._tokens, self._starts[query], self._starts[query + 1], random)
+        start, end = self._posting_starts[token], self._posting_starts[token + 1]
+        return _one_of(self._postings, start, np.where(token < 0, start, end), random)
 
     def _draw_all_but_one(self, query, random):
-        key = self._hash[query] - self._hash_of_word[self._a_word(query, random)]
-        start, end = (np.searchsorted(self._keys, key, side) for side in ("left", "right"))
-        return self._one_of(self._key_owners, start, end, self._sizes[query] > 1, random)
-
-    def _a_word(self, query, random):
-        """A random word of each query; where it has none, that of another."""
-        place = self._starts[query] + (random.random(len(query)) * self._sizes[query]).astype("int64")
+        place = _one_of(self._twin_places, self._twin_starts[query], self._twin_starts[query + 1], random)
         if not len(self._tokens):
-            return np.zeros(len(query), "int64")
-        return self._tokens[np.minimum(place, len(self._tokens) - 1)]
-
-    def _one_of(self, values, start, end, possible, random):
-        possible = possible & (end > start)
-        place = start + (random.random(len(start)) * (end - start)).astype("int64")
-        return np.where(possible, values[np.where(possible, place, 0)], -1) if len(values) else np.full(len(start), -1)
+            return place
+        key = self._hash[query] - self._hash_of_word[self._tokens[place]]
+        start, end = (np.searchsorted(self._keys, key, side) for side in ("left", "right"))
+        return _one_of(self._key_owners, start, np.where((place < 0) | (self._sizes[query] < 2), start, end), random)
 
     # Counting.
 
@@ -253,19 +260,22 @@ class Corpus:
 
 
 def groups(corpus: Corpus, seed: int, num_pairs: int | None = None) -> Iterator[Group]:
-    """The pairs of a corpus as groups of one candidate, as `Corpus.blocks` draws them."""
+    """The pairs of a corpus as groups of one candidate, as `Corpus.blocks` draws them.
+
+    The id of one is its number and, behind a dash, its kind.
+    """
     number = 0
     for block in corpus.blocks(seed, num_pairs):
         for query, candidate, kind in zip(*(part.tolist() for part in block), strict=True):
             number += 1
-            yield Group(f"N{number}", (corpus.text(query),), ((corpus.text(candidate),),), (float(kind == 0),))
+            yield Group(f"{number}-{kind}", (corpus.text(query),), ((corpus.text(candidate),),), (float(kind == 0),))
 
 
-def lines(corpus: Corpus, seed: int, num_pairs: int | None = None) -> Iterator[str]:
-    """The pairs as lines ``label TAB question TAB question TAB number``, the form of Wang et al.'s Quora files."""
-    for group in groups(corpus, seed, num_pairs):
-        query, (candidate,) = group.query, group.candidates
-        yield f"{group.labels[0]:g}\t{_one_line(*query)}\t{_one_line(*candidate)}\t{group.id}"
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a question, in lower case; the text itself where it has none."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return tuple(_WORD.findall(text.lower())) or (text,)
 
 
 def clusters_of_pairs(pairs: Sequence[Group]) -> Iterator[tuple[int, str]]:
@@ -283,8 +293,7 @@ def clusters_of_pairs(pairs: Sequence[Group]) -> Iterator[tuple[int, str]]:
     for group in pairs:
         ends = []
         for text in map(" ".join, (group.query, group.candidates[0])):
-            words = tuple(_WORD.findall(text.lower())) or (text,)  # "X's" and "X 's" are one question
-            ends.append(number_of.setdefault(words, len(texts)))
+            ends.append(number_of.setdefault(words_of(text), len(texts)))
             texts += [text] * (ends[-1] == len(texts))
         if group.labels[0] > 0:
             links.append(ends)
@@ -299,5 +308,23 @@ def linked(count: int, links: np.ndarray) -> np.ndarray:
     return sparse.csgraph.connected_components(graph, directed=False)[1]
 
 
-def _one_line(text):
-    return " ".join(text.split())
+def distinct(cluster: np.ndarray, marks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Clusters with those that share a question made one, and which questions are the first of theirs.
+
+    Args:
+        cluster: number of each question's cluster ``[n]``.
+        marks: equal numbers for equal questions ``[n]``.
+    """
+    _, first, of = np.unique(marks, return_index=True, return_inverse=True)
+    kept = np.zeros(len(marks), bool)
+    kept[first] = True
+    links = np.stack([cluster, cluster[first[of]]], axis=1)[~kept]
+    return linked(cluster.max(initial=-1) + 1, links)[cluster], kept
+
+
+def _one_of(values, start, end, random):
+    """One of ``values[start:end]`` for each start and end; -1 where there is none."""
+    if not len(values):
+        return np.full(len(start), -1)
+    place = start + (random.random(len(start)) * (end - start)).astype("int64")
+    return np.where(end > start, values[np.minimum(place, len(values) - 1)], -1).astype("int64")

@@ -11,7 +11,8 @@ Files, the first that is found, plain or ``.gz``:
 1. ``word_alignments.txt``, in the folder or in ``wikianswers-paraphrases-1.0/``: lines ``question TAB question TAB
    alignments``; most pairs stand there in both orders. Questions are linked by pairs, directly or through others.
 2. ``clusters.txt``: one cluster a line, its questions between tabs; ``q:`` before a question is taken off, and an
-   entry that begins with ``a:``, an answer of the WikiAnswers corpus, is left out.
+   entry that begins with ``a:``, an answer of the WikiAnswers corpus, is left out. Lines that share a question are one
+   cluster.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ def write(clusters: dict[object, list[str]], folder: str | Path) -> None:
 
 
 def _from_pairs(path: Path) -> Iterator[tuple[int, str]]:
-    number_of: dict[str, int] = {}
+    number_of: dict[int, int] = {}
+    texts = []
     links = array("q")  # as lists they would take ten times the memory
     for number, line in files.read_lines(path):
         if not line:
@@ -108,20 +110,33 @@ def _from_pairs(path: Path) -> Iterator[tuple[int, str]]:
         columns = line.split("\t")
         if len(columns) not in (2, 3):
             raise DataError(path, number, "question, question and alignments between tabs", line)
-        links.extend(number_of.setdefault(text, len(number_of)) for text in columns[:2])
-    if not number_of:
+        for text in columns[:2]:
+            links.append(number_of.setdefault(hash(noisy_pairs.words_of(text)), len(texts)))
+            texts += [text] * (links[-1] == len(texts))
+    if not texts:
         raise DataError(path, None, "at least one pair", "no line")
-    cluster = noisy_pairs.linked(len(number_of), np.frombuffer(links, "int64").reshape(-1, 2))
-    yield from zip(cluster.tolist(), number_of, strict=True)
+    cluster = noisy_pairs.linked(len(texts), np.frombuffer(links, "int64").reshape(-1, 2))
+    yield from zip(cluster.tolist(), texts, strict=True)
 
 
 def _from_clusters(path: Path) -> Iterator[tuple[int, str]]:
-    seen = False
+    # Read twice: a question may stand in several clusters, which are known for one only in the end.
+    cluster, marks = array("q"), array("q")
+    for number, text in _entries(path):
+        cluster.append(number)
+        marks.append(hash(noisy_pairs.words_of(text)))
+    if not marks:
+        raise DataError(path, None, "at least one question", "none")
+    cluster, kept = noisy_pairs.distinct(np.frombuffer(cluster, "int64"), np.frombuffer(marks, "int64"))
+    for (_, text), number, is_first in zip(_entries(path), cluster.tolist(), kept.tolist(), strict=True):
+        if is_first:
+            yield number, text
+
+
+def _entries(path):
+    """Number of the line and question."""
     for number, line in files.read_lines(path):
         for entry in line.split("\t"):
             text = entry.removeprefix("q:").strip()
             if text and not entry.startswith("a:"):
-                seen = True
                 yield number, text
-    if not seen:
-        raise DataError(path, None, "at least one question", "none")

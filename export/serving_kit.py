@@ -153,6 +153,7 @@ def _readme(version, name, run, ops) -> str:
             *(f"`{output}`: {what}." for output, what in run.settings.get("outputs", {}).items() if output in served),
         ]
     )
+    of_text = "[n, tokens, n-grams], the n-grams of each token" if run.text_encoder.ngram_sizes else "[n, tokens]"
     needs = "TensorFlow and tensorflow-text" if ops.other else "TensorFlow"
     return f"""{about.rstrip()}
 
@@ -166,7 +167,7 @@ and a candidate to {run.max_candidate_length}. Empty texts and unknown words are
 |---|---|---|
 {chr(10).join(rows)}
 
-`score_ids` takes token ids, 0 being padding. `diagnose` and `encode` read a text as a candidate.
+`score_ids` takes ids, {of_text}, 0 being padding. `diagnose` and `encode` read a text as a candidate.
 
 The newest version was written by TensorFlow {ops.tensorflow_version} from `{run.folder}`. In a fresh
 process it scored {parity["num_pairs"]} hard pairs of texts as the run does (largest difference
@@ -206,7 +207,7 @@ def _client_flags(fields) -> str:
 
 
 def _columns(specs) -> str:
-    axes = ("n", "tokens")
+    axes = ("n", "tokens", "n-grams")
     return ", ".join(
         f"{key}: {spec.dtype.name} "
         f"[{', '.join(str(size or axis) for size, axis in zip(spec.shape, axes, strict=False))}]"

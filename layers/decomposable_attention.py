@@ -55,8 +55,8 @@ class DecomposableAttention(keras.layers.Layer):
         has none.
 
     Masking:
-        Padding is in no window, no softmax and no sum; each text's padding may stand anywhere. A text without
-        tokens gives zeros. The outputs carry no mask.
+        Padding is in no window, no softmax and no sum, and may stand on either side of a text; between two tokens
+        it keeps its place. A text without tokens gives zeros. The outputs carry no mask.
 
     Raises:
         ValueError: if an argument is none of those listed, or the shapes do not fit each other.

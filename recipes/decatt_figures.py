@@ -29,11 +29,12 @@ def main(arguments=None):
     runs = comparison.finished_runs(flags.runs, "decatt_quora")
     if not runs:
         parser.error(f"there must be finished runs of decatt_quora. Received: --runs {flags.runs}")
-    # As the tables: what was trained on the newest run's data.
-    runs = [run for run in runs if run.settings["data"]["content"] == runs[-1].settings["data"]["content"]]
+    # What was trained on the data of one run: the newest, and of the made-up sample only if there is no other.
+    data = max(runs[::-1], key=lambda run: not run.settings["data"]["sample"]).settings["data"]
+    runs = [run for run in runs if run.settings["data"]["content"] == data["content"]]
     flags.out.mkdir(parents=True, exist_ok=True)
-    figures.learning_curves(curves(runs), "dev accuracy").savefig(flags.out / "figure_1.svg")
-    print(f"wrote {flags.out / 'figure_1.svg'}")
+    figures.learning_curves(curves(runs), "dev accuracy", data["name"]).savefig(flags.out / "figure_1.svg")
+    print(f"runs on {data['name']}; wrote {flags.out / 'figure_1.svg'}")
     print(table_1(runs))
     return 0
 
@@ -41,7 +42,8 @@ def main(arguments=None):
 def curves(runs):
     """Name of a curve to number of training pairs to the dev accuracy of each seed's newest run.
 
-    The runs of a curve have the knobs of its newest one, and start from where that starts.
+    The runs of a curve have the knobs of its newest one, and start from where that starts; one that is not pre-trained
+    starts from nowhere.
     """
 
     def setting(run):
@@ -49,7 +51,7 @@ def curves(runs):
         return knobs, run.settings.get("start")
 
     found = defaultdict(lambda: defaultdict(dict))
-    curve = {run.folder: CURVES.get(run.settings["model"].partition(",")[0]) for run in runs}
+    curve = {run.folder: CURVES.get(_row_of(run)[0]) for run in runs}
     newest = {curve[run.folder]: setting(run) for run in runs}
     for run in runs:
         name = curve[run.folder]
@@ -61,9 +63,16 @@ def curves(runs):
     }
 
 
+def _row_of(run):
+    """Name of the row, and how many training pairs it has."""
+    name = run.settings["model"]
+    count = run.settings["knobs"].get("train_pairs", 0)
+    return name.replace(f", {count:,} pairs", ""), count or float("inf")
+
+
 def table_1(runs):
     """The six pairs, one line per model, as the paper's columns."""
-    newest = {run.settings["model"]: run for run in runs}
+    newest = {run.settings["model"]: run for run in sorted(runs, key=_row_of)}
     queries, candidates, labels = zip(*EXAMPLES, strict=True)
     width = max(map(len, [*newest, "right"]))
     lines = [

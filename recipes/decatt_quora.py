@@ -30,7 +30,7 @@ import keras
 import numpy as np
 
 from recipes.knob_meanings import MEANINGS
-from recipes.question_pairs import question_pairs
+from recipes.question_pairs import SIZES, question_pairs
 from zoo import noisy_pairs, samples
 from zoo.command_line import main
 from zoo.datasets import quora
@@ -114,12 +114,20 @@ def pretrain(model, encoded, fit, *, noise, build):
     """
     trained, told = model, None
     if fit.options.start:
-        there = {weight.path: weight.shape for weight in fit.options.start.model.weights}
+        start = fit.options.start
+        there = {weight.path: weight.shape for weight in start.model.weights}
         needed = [weight for weight in model.weights if "noisy" not in fit.recipe.model or "ngram" in weight.path]
         if lacking := [weight.path for weight in needed if there.get(weight.path) != weight.shape]:
+            knobs = start.settings["knobs"]
+            differ = [
+                f"{name} {knobs[name]} there, {value} here"
+                for name, value in fit.options.knobs.items()
+                if name in SIZES and knobs.get(name, value) != value
+            ]
             raise ValueError(
                 f"{fit.recipe.model} must find its weights in the run to start from: same sizes, same knobs. "
-                f"Received: {str(fit.options.start.folder)!r}, without {', '.join(lacking)}"
+                f"Received: {str(start.folder)!r}, {'; '.join(differ) or 'of another network'}; "
+                f"{len(lacking)} weights are not there, such as {lacking[0]}"
             )
     else:
         corpus = noisy_pairs.Corpus(noisy_pairs.clusters_of_pairs(encoded.dataset.splits["train"]))

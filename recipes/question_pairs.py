@@ -26,6 +26,18 @@ MODELS = [
     "pt_decatt_char",
     "pt_ffnn_char",  # not in the paper: what pre-training gives without alignment
 ]
+NOISE = ("noisy_pairs", "noisy_epochs", "noisy_batch_size")
+# What the shapes of weights depend on.
+SIZES = (
+    "embedding_size",
+    "units",
+    "ngram_rows",
+    "ngram_vocabulary",
+    "context",
+    "self_attention",
+    "values",
+    "max_distance",
+)
 # Small enough to learn the made-up sample within a minute or two.
 ON_SAMPLE = {
     "embedding_size": 50,
@@ -127,8 +139,10 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
         takes_embeddings=siamese or model.endswith("glove"),
         embedding_size=size,
         on_sample=ON_SAMPLE if siamese else ON_SAMPLE | ADAGRAD_ON_SAMPLE,
-        fixed=("model", "epochs", "patience", "noisy_pairs", "noisy_epochs", "noisy_batch_size")
+        fixed=("model", "epochs", "patience", *NOISE)
+        + ("train_pairs", "both_orders")  # what is learnt from, not how
         + ("self_attention", "ngram_vocabulary"),  # they decide which other knobs there are
+        replaced_by_start=NOISE if pretrain and by_noise else (),
         without_effect=_without_effect(model, by_char, noise and not by_noise, vocabulary, network["self_attention"]),
         **recipe,
     )
@@ -146,7 +160,7 @@ def _without_effect(model, by_char, without_noise, vocabulary, self_attention):
     if "decatt" not in model or not self_attention:
         dead |= {"values", "max_distance"}
     if without_noise:
-        dead |= {"noisy_pairs", "noisy_epochs", "noisy_batch_size"}
+        dead |= set(NOISE)
     if model in _SIAMESE:
         dead |= {"accumulator"}
     return tuple(sorted(dead))

@@ -62,6 +62,9 @@ def test_twenty_lines_train_and_are_compared(small_file, tmp_path, capsys):
     trained = [run for run in comparison.finished_runs(tmp_path / "runs", "pairs") if run.settings["module"]]
     best = max(trained, key=lambda run: run.metrics["dev"]["map"])
     assert said.endswith(f"to serve it: python -m export {best.folder} served\n")
+    (unlike,) = [line for line in said.splitlines() if line.startswith("note: other knobs")]
+    assert unlike.startswith("note: other knobs than the recipe's own: ") and "filters 8" in unlike
+    assert "batch_size" not in unlike
     knobs = {knob.name for knob in tuning.knobs(pairs.recipe)}
     for run in comparison.finished_runs(tmp_path / "runs", "pairs"):
         assert set(run.settings["knobs"]) == knobs

@@ -26,6 +26,15 @@ def test_real_splits():
     assert dataset.metrics == ("accuracy", "f1") and dataset.notes == () and len(dataset.files) == 3
 
 
+def test_files_of_ones_own_are_not_the_papers(tmp_path):
+    samples.quora(tmp_path)
+    dataset = quora.load(tmp_path)
+    assert dataset.name == "Quora, 4,000 training pairs" and not dataset.in_paper
+    (tmp_path / "train.tsv").unlink()
+    with pytest.raises(DataError, match="lacking train.tsv or extra_train.derived.tsv"):
+        quora.load(tmp_path)
+
+
 @pytest.mark.parametrize("subfolder", ["", "Quora_question_pair_partition", "bimpm"])
 def test_lines(tmp_path, subfolder):
     save(tmp_path / subfolder, train=LINES, dev=LINES.replace("\n", "\r\n"), test=LINES.rstrip())
@@ -91,14 +100,14 @@ def test_a_broken_table(tmp_path, content, line, expected, received):
         quora.load(tmp_path)
 
 
-def test_a_pair_of_dev_or_test_is_not_in_train_the_other_way_round(tmp_path):
-    pairs = [(f"question {i}", f"other {i}") for i in range(40)]
+def test_no_pair_is_in_two_splits_the_other_way_round(tmp_path):
+    pairs = [(f"question {i}", f"other {i}") for i in range(200)]
     rows = [[i, i, i, *pair, i % 2] for i, pair in enumerate([*pairs, *(pair[::-1] for pair in pairs)])]
     (tmp_path / "train.csv").write_text(table(",", rows), encoding="utf-8")
     splits = quora.load(tmp_path).splits
     pair = {name: {frozenset((*g.query, *g.candidates[0])) for g in groups} for name, groups in splits.items()}
-    assert len(pair["dev"]) >= 4 and len(pair["test"]) >= 4 and len(pair["train"]) > 20
-    assert not pair["train"] & (pair["dev"] | pair["test"])
+    assert len(pair["dev"]) >= 20 and len(pair["test"]) >= 20 and len(pair["train"]) > 100
+    assert not pair["train"] & (pair["dev"] | pair["test"]) and not pair["dev"] & pair["test"]
 
 
 def test_nothing_there(tmp_path):

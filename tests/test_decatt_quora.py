@@ -9,6 +9,7 @@ from recipes import decatt_figures, decatt_noisy, decatt_quora
 from tests.test_recipes import tiny_flags
 from tests.toy_models import embeddings
 from zoo import command_line, runs, tuning
+from zoo.data import Group
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,96 @@ def test_all_weights_or_the_table_alone_are_taken_over(train, noisy, monkeypatch
         assert drawn <= equal if model == "pt_decatt_char" else not drawn & equal
 
 
+@pytest.mark.parametrize("model", ["pt_decatt_char", "decatt_noisy_char"])
+def test_without_a_run_noise_is_made_of_the_training_pairs(train, model, monkeypatch, capsys):
+    seen = {}
+    original = decatt_quora.pretrain
+
+    def pretrain(built, encoded, fit, *, noise, build):
+        def recorded(encoded, **settings):
+            other = build(encoded, **settings)
+            if settings:
+                seen["pre-trained"], seen["settings"] = other, settings
+                seen["drawn"] = {weight.path: np.array(weight) for weight in other.weights}
+            return other
+
+        told = original(built, encoded, fit, noise=noise, build=recorded)
+        seen["built"] = {weight.path: np.array(weight) for weight in built.weights}
+        return told
+
+    monkeypatch.setattr(decatt_quora, "pretrain", pretrain)
+    code, run = train(decatt_quora, f"--model={model}", "--train-pairs=300")
+    assert code == 0 and "all but one" in capsys.readouterr().out
+    assert seen["settings"] == {"dropout": 0.0} and run.metrics["training"]["num_train"] == 600
+    learnt = {weight.path: np.array(weight) for weight in seen["pre-trained"].weights}
+    changed = {path for path, value in learnt.items() if not np.array_equal(value, seen["drawn"][path])}
+    assert len(changed) > 10
+    taken = {path for path in changed if np.array_equal(seen["built"][path], learnt[path])}
+    assert taken == (changed if model.startswith("pt") else {"char_ngram_embedding/table"})
+
+
+def test_the_accumulator_begins_as_asked():
+    hp = tuning.hyperparameters(model="decatt_char", accumulator=0.25, learning_rate=0.03)
+    optimizer = decatt_quora.recipe(hp).optimizer()
+    assert optimizer.initial_accumulator_value == 0.25 and float(optimizer.learning_rate) == np.float32(0.03)
+
+
+@pytest.mark.parametrize("both_orders", [True, False])
+def test_pairs_are_learnt_in_both_orders(both_orders):
+    pairs = [Group("1", ("a",), (("b",),), (1.0,))]
+    learnt = decatt_quora.recipe(tuning.hyperparameters(both_orders=both_orders)).augment(pairs)
+    orders = [(pair.query, pair.candidates[0]) for pair in learnt]
+    assert orders == [(("a",), ("b",)), (("b",), ("a",))][: 1 + both_orders]
+
+
+def test_a_search_leaves_alone_what_is_learnt_from():
+    assert {"train_pairs", "both_orders"} <= {*decatt_quora.recipe(tuning.hyperparameters()).fixed}
+
+
+@pytest.mark.parametrize("flag", ["--noisy-epochs=2", "--noisy-pairs=7", "--noisy-batch-size=32"])
+def test_knobs_of_the_noise_are_refused_beside_a_run_to_start_from(train, noisy, flag, capsys):
+    with pytest.raises(SystemExit):
+        train(decatt_quora, "--model=pt_decatt_char", "--self-attention", flag, "--from", str(noisy.folder))
+    assert "--from takes the place of the pre-training" in capsys.readouterr().err
+
+
+def test_knobs_of_the_noise_are_not_recorded_where_none_is_made(train, noisy):
+    code, run = train(decatt_quora, "--model=pt_decatt_char", "--self-attention", "--from", str(noisy.folder))
+    assert code == 0 and not [name for name in run.settings["knobs"] if name.startswith("noisy")]
+
+
+def test_pairs_of_one_class_are_refused(tmp_path, capsys):
+    for split in ("train", "dev", "test"):
+        label = "0" if split == "train" else "1"
+        lines = [f"{label if number % 2 else '1'}\tq {number}\tc {number}\t{number}\n" for number in range(9)]
+        (tmp_path / f"{split}.tsv").write_text("".join(lines), "utf-8")
+    command = [*tiny_flags("decatt_quora"), "--data", str(tmp_path), "--runs", str(tmp_path / "runs")]
+    assert command_line.main(decatt_quora.recipe, "", command=command) == 2
+    assert "expected matches and other pairs in dev" in capsys.readouterr().err
+
+
+def test_rows_that_cannot_start_from_a_run_are_left_out(train, noisy, monkeypatch, capsys):
+    table = [{"model": model, "self_attention": True} for model in ("pt_decatt_word", "pt_decatt_char")]
+    name = "decatt_quora"
+    flags = [*tiny_flags(name, "--table", "--from"), "--noisy-pairs=1"]
+    flags = [flag for flag in flags if not flag.startswith("--noisy")]
+    code = command_line.main(
+        decatt_quora.recipe,
+        decatt_quora.__doc__,
+        tables={"table": table},
+        command=[*flags, "--table", "--from", str(noisy.folder), "--runs", str(noisy.folder.parents[1])],
+    )
+    out = capsys.readouterr().out
+    assert code == 0 and "pt_decatt_word is left out" in out and "pt_decatt_char, seed 1" in out
+
+
+def test_one_table_at_a_time(capsys):
+    tables = {"table": decatt_quora.TABLE, "curve": decatt_quora.CURVE}
+    with pytest.raises(SystemExit):
+        command_line.main(decatt_quora.recipe, "", tables=tables, command=["--table", "--curve"])
+    assert "one table at a time" in capsys.readouterr().err
+
+
 def test_vectors_of_a_file_begin_at_length_one():
     hp = tuning.hyperparameters(model="decatt_glove", units=50)
     encoded = SimpleNamespace(
@@ -67,7 +158,9 @@ def test_a_run_of_other_sizes_is_refused(train, noisy, capsys):
         decatt_quora, "--model=pt_decatt_char", "--self-attention", "--units=50", "--from", str(noisy.folder)
     )
     assert code == 1
-    assert "pt_decatt_char must find its weights in the run to start from" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "pt_decatt_char must find its weights in the run to start from" in told
+    assert "units 8 there, 50 here" in told and len(told) < 500
 
 
 def test_figures_of_finished_runs(train, noisy, tmp_path, capsys):
@@ -110,6 +203,7 @@ def test_a_curve_is_of_one_setting_and_seeds_stand_side_by_side():
             run_of("decatt_char", 100, 0.7, seed=2),
             run_of("decatt_char", 1000, 0.8),
             run_of("pt_decatt_char", 100, 0.9, start="noisy"),
+            run_of("decatt_char", 100, 0.3, start="noisy"),  # pre-trained under the other name
             run_of("ffnn_char", 100, 0.2),
         ]
     )

@@ -94,6 +94,17 @@ def test_between_neighbouring_numbers_the_upper_one_is_the_threshold():
     assert best_threshold(scores, np.array([0.0, 1.0])) == scores[1]
 
 
+def test_what_serves_a_model_compares_with_the_same_number():
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        low = np.float32(random.normal())
+        scores = np.array([low, np.nextafter(low, np.float32(9)), low + 1], "float32")
+        for labels in ([0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]):
+            threshold = best_threshold(scores, np.array(labels))
+            assert threshold == np.float32(threshold)
+            np.testing.assert_array_equal(scores >= threshold, np.array(labels) > 0)
+
+
 def test_without_a_match_nothing_reaches_the_threshold():
     scores = np.array([0.5, 2.0])
     assert not (scores >= best_threshold(scores, np.zeros(2))).any()

@@ -71,6 +71,52 @@ def test_sums_know_no_order_but_trigrams_do():
     assert ffnn(TABLE, units=(8,), trigram_units=3).get_layer("dense_1").kernel.shape[0] == 2 * (7 + 3)
 
 
+@pytest.mark.parametrize("trigram_units", [0, 3])
+def test_ffnn_is_the_loop_of_the_paper(trigram_units):
+    """Section 4.2: the sums of the tokens and of their trigrams, of both questions, under one network."""
+    model, batch = ffnn(TABLE, units=(8, 6), trigram_units=trigram_units, dropout=0.0), ids(False)
+    weights = {weight.path: np.array(weight, "float64") for weight in model.weights}
+
+    def dense(name, x):
+        return x @ weights[f"{name}/kernel"] + weights[f"{name}/bias"]
+
+    def sums(text):
+        words = [TABLE[token].astype("float64") for token in text if token]
+        zero = np.zeros(7)
+        around = [zero, *words, zero]
+        trigrams = [np.concatenate(around[place : place + 3]) for place in range(len(words))]
+        if trigram_units:
+            trigrams = [np.maximum(dense("trigrams", trigram), 0) for trigram in trigrams]
+        return np.concatenate([np.sum(words, axis=0), np.sum(trigrams, axis=0)])
+
+    expected = np.zeros((3, 4))
+    for row, column in np.ndindex(3, 4):
+        x = np.concatenate([sums(batch["query"][row]), sums(batch["candidate"][row, column])])
+        for name in ("dense_1", "dense_2"):
+            x = np.maximum(dense(name, x), 0)
+        last = [path for path in weights if path.endswith("kernel") and not path.startswith(("dense", "trigrams"))]
+        (last,) = {path.rsplit("/", 1)[0] for path in last}
+        log_odds = dense(last, x)
+        expected[row, column] = log_odds[1] - log_odds[0] if len(log_odds) == 2 else log_odds[0]
+    np.testing.assert_allclose(model(batch), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"context": 0},
+        {"self_attention": True},
+        {"self_attention": True, "values": "window"},
+        {"self_attention": True, "max_distance": 3},
+        {"dropout": 0.4},
+        {"units": (9, 6)},
+    ],
+)
+def test_each_argument_of_decatt_reaches_its_layer(setting):
+    config = decatt(TABLE, **({"units": (8, 6)} | setting)).get_layer("decomposable_attention").get_config()
+    assert {name: config[name] for name in setting} == setting
+
+
 def test_a_head_that_compares_reads_difference_and_product():
     settings = {"filters": 5, "projection": 0, "dense_units": 3}
     assert cnn(TABLE, **settings).get_layer("dense_1").kernel.shape[0] == 2 * 5

@@ -64,7 +64,7 @@ def tiny_flags(name, *flags):
         knob, _, value = flag.removeprefix("--").replace("-", "_").partition("=")
         of_row |= {knob: value} if knob in ("model", "loss", "negatives_from") else {}
     is_table = {"--table", "--curve", "--losses", "--ablation"} & {*flags}
-    dead = () if is_table else RECIPES[name].recipe(tuning.hyperparameters(**of_row)).without_effect
+    dead = () if is_table else RECIPES[name].recipe(tuning.hyperparameters(**of_row)).dead_knobs("--from" in flags)
     return [f"--{knob.replace('_', '-')}={value}" for knob, value in tiny(name).items() if knob not in dead]
 
 
@@ -80,6 +80,13 @@ def test_on_the_sample(name, tmp_path, capsys):
     run = tmp_path / name / "latest"
     assert "made-up sample" in (run / "README.md").read_text("utf-8")
     assert "made-up sample" in (run / "report.html").read_text("utf-8")
+
+
+def test_rows_without_the_papers_vectors_are_named(tmp_path, capsys):
+    flags = [*tiny_flags("ctrn_yahoo", "--model=qrnn"), "--model=qrnn", "--runs", str(tmp_path)]
+    assert command_line.main(RECIPES["ctrn_yahoo"].recipe, "", command=flags) == 0
+    said = capsys.readouterr().out
+    assert "note: trained without word vectors of a file (--embeddings), unlike the paper's: qrnn\n" in said
 
 
 def another(knob):

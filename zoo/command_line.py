@@ -15,7 +15,7 @@ from pathlib import Path
 from zoo import arguments, comparison, data_report, distribution, files, runs, sensitivity, tuning, unfinished
 from zoo.arguments import Parser
 from zoo.data import DataError, Dataset
-from zoo.evaluation import direction, is_ranking
+from zoo.evaluation import direction, is_classification, is_ranking
 from zoo.recipe import Options, Recipe
 from zoo.training import train
 
@@ -79,6 +79,8 @@ def _models(space):
 
 def _check_use(parser, recipe, flags, values, rows, asked):
     """Refuses flags that would be without effect."""
+    if len(asked) > 1:
+        parser.error(f"one table at a time. Received: {' '.join(f'--{name}' for name in asked)}")
     if flags.tune and asked:
         parser.error(f"--tune searches one model: leave --{asked[0]} out")
     if flags.tune and flags.seeds > 1:
@@ -98,6 +100,11 @@ def _check_use(parser, recipe, flags, values, rows, asked):
             parser.error(f"--from must name the folder of a run with a trained model. Received: {str(flags.start)!r}")
         if recipe(tuning.hyperparameters(**values)).build is None:
             parser.error(f"--from needs a model that is trained. Received: --model {values['model']}")
+        chosen = [recipe(tuning.hyperparameters(**values | row)) for row in rows or [{}]]
+        replaced = [set(row.replaced_by_start) for row in chosen if row.continues] or [set()]
+        for name in set.intersection(*replaced) & values.keys():
+            flag = f"--{name.replace('_', '-')} {values[name]}"
+            parser.error(f"--from takes the place of the pre-training that this knob is of. Received: {flag}")
     if flags.replicas and flags.strategy != "mirrored":
         parser.error(f"--replicas needs --strategy mirrored. Received: --replicas {flags.replicas}")
     if flags.tuner and not flags.tune:
@@ -191,6 +198,8 @@ def _run(recipe, space, values, rows, flags, load):
         data_report.check_strict(report)
     if is_ranking(dataset):
         data_report.check_rankable(dataset)
+    if is_classification(dataset):
+        data_report.check_classes(dataset)
     if sample:
         ours = {name: value for name, value in chosen.on_sample.items() if name not in values}
         print(f"set for the sample{', and so not searched' if flags.tune else ''}: {ours}")
@@ -278,7 +287,9 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values, folder_of
         scorers = [row for row in (values | {"model": model} for model in models) if not is_trained(row)]
         rows = [*scorers, *rows]
     rows = [_settled(recipe, row, options.sample) for row in rows]
-    all_trained = []
+    all_trained, without_vectors = [], []
+    if is_table and options.start:
+        rows = [row for row in rows if _can_start(recipe(tuning.hyperparameters(**row)), options.start)]
     for number, row in enumerate(row for place, row in enumerate(rows) if row not in rows[:place]):
         hp = tuning.hyperparameters(**row)
         chosen = recipe(hp)
@@ -287,16 +298,20 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values, folder_of
         for seed in seeds:
             label = f"{chosen.model}-{seed}"
             folder = folder_of(f"{number} {label}", partial(runs.new_folder, flags.runs, chosen.name, label))
-            knobs = {name: value for name, value in hp.values.items() if name not in chosen.without_effect}
-            settings = dataclasses.replace(options, knobs=knobs)
+            settings = options
             if is_table and not chosen.continues:
                 settings = dataclasses.replace(settings, start=None)
+            dead = chosen.dead_knobs(settings.start)
+            knobs = {name: value for name, value in hp.values.items() if name not in dead}
+            settings = dataclasses.replace(settings, knobs=knobs)
             whole = unfinished.is_whole(folder)
             run = runs.load(folder) if whole else train(chosen, folder, dataset, settings, seed)
             _say_metrics(run, dataset)
             trained.append(run)
             if chosen.build is not None:
                 all_trained.append(run)
+                if chosen.takes_embeddings and not chosen.ngram_sizes and not run.settings["embeddings"]["files"]:
+                    without_vectors.append(chosen.model)
                 _link_latest(run, folder.parent)
             if run.metrics["training"]["interrupted"]:
                 raise KeyboardInterrupt
@@ -314,9 +329,38 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values, folder_of
         # A recipe may measure more than the data set's metrics.
         metrics = dict.fromkeys([*dataset.metrics, *(name for row in measured.values() for name in row)])
         print(comparison.table(published, measured, tuple(metrics)))
+    if not options.sample:
+        _say_other_knobs(recipe, {run.settings["model"]: run for run in finished})
     for note in dataset.notes:
         print(f"note: {note}")
+    if without_vectors and of_paper:
+        names = ", ".join(dict.fromkeys(without_vectors))
+        print(f"note: trained without word vectors of a file (--embeddings), unlike the paper's: {names}")
     _say_next(all_trained, dataset)
+
+
+def _say_other_knobs(recipe, newest):
+    """Which rows of the tables were not trained under the recipe's own knobs."""
+    of_rows = {}
+    for model, run in newest.items():
+        knobs = run.settings["knobs"]
+        own = tuning.hyperparameters(model=knobs["model"])
+        if recipe(own).build is not None:
+            values = own.values
+            differ = [f"{name} {value}" for name, value in knobs.items() if values.get(name, value) != value]
+            of_rows.setdefault(", ".join(differ), []).append(model)
+    for differ, models in of_rows.items():
+        if differ:
+            print(f"note: other knobs than the recipe's own: {'; '.join(models)}: {differ}")
+
+
+def _can_start(chosen, start):
+    """Whether a row of a table can go on from a run; says so where it cannot, before hours of others are trained."""
+    given = tuple(start.text_encoder.ngram_sizes)
+    if not chosen.continues or given == tuple(chosen.ngram_sizes):
+        return True
+    print(f"{chosen.model} is left out: the run to start from has n-grams of {given}, it takes {chosen.ngram_sizes}")
+    return False
 
 
 def _say_next(trained, dataset):
@@ -326,11 +370,11 @@ def _say_next(trained, dataset):
         metric = dataset.metrics[0]
         best = max if direction(metric) == "max" else min
         run = best(whole, key=lambda run: run.metrics["dev"][metric])
-        print(f"\nreport: {run.folder / 'report.html'}")
+        print(f"\nreport: {shlex.quote(str(run.folder / 'report.html'))}")
         print(f"to serve it: python -m export {shlex.quote(str(run.folder))} served")
     for run in trained:
         if not run.metrics["training"]["best_epoch"] and not _ended_early(run):  # a pre-training alone
-            print(f"\nreport: {run.folder / 'report.html'}")
+            print(f"\nreport: {shlex.quote(str(run.folder / 'report.html'))}")
             print(f"to go on from it: --from {shlex.quote(str(run.folder))}")
 
 

@@ -167,6 +167,19 @@ def check_strict(report: Report) -> None:
         raise DataError(report.name, None, "splits that share no query and no pair (--strict)", report.leaks)
 
 
+def check_classes(dataset: Dataset) -> None:
+    """Refuse pairs of which nothing can be learnt, or no threshold tuned.
+
+    Raises:
+        DataError: if all pairs of train, or of dev, have one label.
+    """
+    for name in ("train", "dev"):
+        found = {label > 0 for group in dataset.splits[name] for label in group.labels}
+        if len(found) == 1:
+            label = "a match" if found.pop() else "none"
+            raise DataError(dataset.name, None, f"matches and other pairs in {name}", f"{label} in every pair")
+
+
 def check_rankable(dataset: Dataset) -> None:
     """Refuse splits on which every ranking looks the same.
 

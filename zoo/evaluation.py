@@ -86,7 +86,8 @@ def tuned_threshold(dataset: Dataset, dev_scores: Sequence[np.ndarray]) -> float
 def best_threshold(scores: np.ndarray, labels: np.ndarray, metric: str = "accuracy") -> float:
     """The score from which on a pair is told a match, so that accuracy or F1 is greatest.
 
-    Halfway between two neighbouring scores; of several that are equally good the one nearest the middle.
+    Halfway between two neighbouring scores, and a number of float32, in which what serves the model compares; of
+    several that are equally good the one nearest the middle.
 
     Args:
         scores: ``[n]``.
@@ -114,9 +115,10 @@ def best_threshold(scores: np.ndarray, labels: np.ndarray, metric: str = "accura
     if cut == 0:
         return float(ordered[0])
     if cut == len(ordered):
-        return float(np.nextafter(ordered[-1], np.inf))
-    middle = (ordered[cut - 1] + ordered[cut]) / 2
-    return float(middle if middle > ordered[cut - 1] else ordered[cut])  # neighbouring numbers have none between them
+        return float(np.nextafter(np.float32(ordered[-1]), np.float32(np.inf)))
+    middle = np.float32((ordered[cut - 1] + ordered[cut]) / 2)
+    # Neighbouring numbers have none between them.
+    return float(middle if ordered[cut - 1] < middle <= ordered[cut] else ordered[cut])
 
 
 def _over_pairs(name, scores, labels, threshold):

@@ -131,6 +131,8 @@ class Recipe:
         fixed: knobs that a search leaves alone.
         without_effect: knobs of networks that the recipe has and this row's network has not: a search leaves them
             alone, a command that sets one for this row alone is refused, and they are not recorded.
+        replaced_by_start: knobs of a pre-training that is not done where the run starts from an earlier one: refused
+            beside it, and not recorded.
         on_sample: values of knobs for the made-up sample, which is smaller than the real data.
     """
 
@@ -176,4 +178,9 @@ class Recipe:
     outputs: dict[str, str] = field(default_factory=dict)
     fixed: tuple[str, ...] = ("model",)
     without_effect: tuple[str, ...] = ()
+    replaced_by_start: tuple[str, ...] = ()
     on_sample: dict = field(default_factory=dict)
+
+    def dead_knobs(self, start: runs.Run | None) -> tuple[str, ...]:
+        """The knobs without effect on a run that starts there."""
+        return self.without_effect + (self.replaced_by_start if start else ())

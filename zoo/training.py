@@ -79,8 +79,11 @@ def encode_dataset(recipe: Recipe, dataset: Dataset, options: Options, seed: int
         embeddings = np.random.default_rng(seed).uniform(-0.25, 0.25, shape).astype("float32")
         embeddings[0] = 0
         kind = "character n-grams" if recipe.ngram_sizes else "no word vectors given"
-        origin = "those of the run started from" if options.start else "random"
+        is_taken = options.start and _has_table(options.start.model, (shape[0], recipe.embedding_size))
+        origin = "those of the run started from" if is_taken else "random"
         coverage = f"{kind}: {shape[0]} rows of {recipe.embedding_size} numbers are trained from {origin}"
+        if options.start:
+            coverage += ", whose vocabulary is taken"
         unknown = len(set(own_words) - set(encoder.words)) if options.start else 0
         if unknown:
             coverage += f"; {unknown} of {len(own_words)} training words are unknown to it"

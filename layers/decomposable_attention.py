@@ -44,6 +44,9 @@ class DecomposableAttention(keras.layers.Layer):
         max_distance: the largest distance with a bias of its own.
         dropout: rate after each layer of a network but its last.
         kernel_initializer, bias_initializer: of the networks; biases of distances begin at 0.
+        attend_initializer: of the kernels of F, the same as of the others if None. Where `e` is near 0 at first, each
+            token is aligned with all alike, and a small training set is learnt by heart before that changes: F should
+            begin large enough to tell like words from others.
         seed: of the dropout.
 
     Input shape:
@@ -78,6 +81,7 @@ class DecomposableAttention(keras.layers.Layer):
         dropout=0.0,
         kernel_initializer="glorot_uniform",
         bias_initializer="zeros",
+        attend_initializer=None,
         seed=None,
         **kwargs,
     ):
@@ -100,6 +104,7 @@ class DecomposableAttention(keras.layers.Layer):
         self.dropout = dropout
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.attend_initializer = keras.initializers.get(attend_initializer)
         self.seed = seed
         self._dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy) if dropout else None
         self.supports_masking = True
@@ -123,15 +128,15 @@ class DecomposableAttention(keras.layers.Layer):
             self.distance_bias = self.add_weight(
                 name="distance_bias", shape=(2 * self.max_distance + 3,), initializer="zeros"
             )
-        self.attend = self._network("attend", phrase)
+        self.attend = self._network("attend", phrase, self.attend_initializer)
         self.compare = self._network("compare", 2 * phrase)
 
-    def _network(self, name, size):
+    def _network(self, name, size, initializer=None):
         """Kernel and bias of each layer of a network."""
-        sizes = (size, *self.units)
+        sizes, initializer = (size, *self.units), initializer or self.kernel_initializer
         return [
             (
-                self.add_weight(name=f"{name}_kernel_{n}", shape=shape, initializer=self.kernel_initializer),
+                self.add_weight(name=f"{name}_kernel_{n}", shape=shape, initializer=initializer),
                 self.add_weight(name=f"{name}_bias_{n}", shape=shape[1:], initializer=self.bias_initializer),
             )
             for n, shape in enumerate(zip(sizes[:-1], sizes[1:], strict=True))
@@ -245,6 +250,7 @@ class DecomposableAttention(keras.layers.Layer):
             "dropout": self.dropout,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "attend_initializer": keras.initializers.serialize(self.attend_initializer),
             "seed": self.seed,
         }
 

@@ -56,6 +56,8 @@ MEANINGS = {
     "values": "what a self-aligned phrase is a mean of: words, or their windows",
     "max_distance": "distance up to which self-alignment tells places apart",
     "forget_bias": "bias of the forget gate at the start",
+    "attend_gain": "kernels of the network that attends begin this many times as large as the others",
+    "vector_deviation": "standard deviation of word vectors that are drawn",
     "deviation": "standard deviation of the weights at the start",
     # Objective
     "loss": "pairwise: right above wrong by a margin; pointwise: each pair by itself; listwise: softmax over the list",

@@ -74,7 +74,9 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
         "self_attention": hp.Boolean("self_attention", default=model == "pt_decatt_char"),
         "values": hp.Choice("values", ["token", "window"], default="token"),  # Eq. 4 prints a_j
         "max_distance": hp.Int("max_distance", 1, 20, default=10),  # Parikh et al.
+        "attend_gain": hp.Float("attend_gain", 0.5, 8.0, sampling="log", default=2.0),  # ours, by dev
     }
+    deviation = hp.Float("vector_deviation", 0.001, 1.0, sampling="log", default=0.1)  # ours, by dev; 4.1: 0.01
     dropout = hp.Float("dropout", 0.0, 0.5, step=0.1, default=0.1)  # 4.1, "for tuning"
     # 4.1: 0.1, of Adagrad; that of Adam for the two of Wang et al., who do not give theirs; ours
     learning_rate = hp.Float("learning_rate", 1e-4, 1.0, sampling="log", default=1e-3 if siamese else 0.1)
@@ -115,7 +117,7 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
                 **shape,
             )
         table = (encoded.encoder.vocabulary_size, size)
-        return _FAMILIES[family](table, char_ngrams=by_char, dropout=dropout, **shape)
+        return _FAMILIES[family](table, char_ngrams=by_char, deviation=deviation, dropout=dropout, **shape)
 
     return Recipe(
         model=f"{model}, {train_pairs:,} pairs" if train_pairs else model,
@@ -156,11 +158,11 @@ def _without_effect(model, by_char, without_noise, vocabulary, self_attention):
     elif vocabulary:
         dead |= {"ngram_rows"}
     if "decatt" not in model:
-        dead |= {"context", "self_attention"}
+        dead |= {"context", "self_attention", "attend_gain"}
     if "decatt" not in model or not self_attention:
         dead |= {"values", "max_distance"}
     if without_noise:
         dead |= set(NOISE)
     if model in _SIAMESE:
-        dead |= {"accumulator"}
+        dead |= {"accumulator", "vector_deviation"}
     return tuple(sorted(dead))

@@ -34,6 +34,7 @@ def test_promises():
         "dropout": 0.5,
         "kernel_initializer": "he_normal",
         "bias_initializer": "ones",
+        "attend_initializer": "he_uniform",
         "seed": 3,
     }
     check_layer(DecomposableAttention, arguments, {"query": QUERY, "candidate": CANDIDATE}, MASKS)

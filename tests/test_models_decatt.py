@@ -1,9 +1,14 @@
 """The models of the DecAtt paper keep the promises of `check_model`, over words and over character n-grams."""
 
+from types import SimpleNamespace
+
+import keras
 import numpy as np
 import pytest
 
+from recipes import decatt_quora
 from tests.checks import check_model
+from zoo import tuning
 from zoo.models.cnn import cnn
 from zoo.models.decatt import decatt
 from zoo.models.ffnn import ffnn
@@ -115,6 +120,28 @@ def test_ffnn_is_the_loop_of_the_paper(trigram_units):
 def test_each_argument_of_decatt_reaches_its_layer(setting):
     config = decatt(TABLE, **({"units": (8, 6)} | setting)).get_layer("decomposable_attention").get_config()
     assert {name: config[name] for name in setting} == setting
+
+
+@pytest.mark.parametrize("char_ngrams", [False, True])
+def test_under_the_recipes_knobs_like_words_are_aligned_from_the_start(char_ngrams):
+    """As the paper begins all words are aligned alike, and few pairs are learnt by heart before that changes."""
+    random = np.random.default_rng(0)
+    model = decatt_quora.recipe(tuning.hyperparameters(model=f"decatt_{'char' if char_ngrams else 'word'}"))
+    encoded = SimpleNamespace(encoder=SimpleNamespace(vocabulary_size=1000), trainable_embeddings=True)
+    words = random.integers(1, 1000, (12, 5) if char_ngrams else (12,)).astype("int32")
+    order = random.permutation(12)
+    batch = {"query": words[None], "candidate": words[order][None, None]}
+
+    def alignment(model):
+        layer = model.get_layer("decomposable_attention")
+        return np.array(keras.Model(model.inputs, layer.output[2])(batch))[0, 0]
+
+    def of_same_word(model):
+        return alignment(model)[np.arange(12), np.argsort(order)].mean()
+
+    keras.utils.set_random_seed(0)
+    assert of_same_word(model.build(encoded)) > 2 / 12
+    assert of_same_word(decatt((1000, 300), char_ngrams=char_ngrams)) < 1.1 / 12
 
 
 def test_a_head_that_compares_reads_difference_and_product():

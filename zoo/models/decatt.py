@@ -19,17 +19,21 @@ def decatt(
     values="token",
     max_distance=10,
     dropout=0.1,
+    deviation=0.01,
+    attend_gain=1.0,
     initializer="glorot_uniform",
 ):
     """The tokens of query and candidate aligned, compared in pairs, and the comparisons summed.
 
     Args:
-        embeddings, char_ngrams, trainable_embeddings, projection: see `parts.token_vectors`. Parikh et al. project
-            to 200; the other paper does not.
+        embeddings, char_ngrams, trainable_embeddings, projection, deviation: see `parts.token_vectors`. Parikh et al.
+            project to 200; the other paper does not.
         units: of every network.
         context, self_attention, values, max_distance: see `DecomposableAttention`.
         dropout: rate after the layers of the networks.
-        initializer: of their kernels.
+        attend_gain: the kernels of the network that attends begin this many times as large as Glorot's, or as
+            `initializer`'s if it is 1. Where vectors and kernels begin small, all words are aligned alike, and stay so.
+        initializer: of the networks' kernels.
 
     Returns:
         A model from ``{"query": [B, T], "candidate": [B, L, T]}``, with one axis more for ``char_ngrams``, to
@@ -44,6 +48,7 @@ def decatt(
         trainable=trainable_embeddings,
         projection=projection,
         use_bias=False,
+        deviation=deviation,
     )
     query_vector, candidate_vector, _ = DecomposableAttention(
         units,
@@ -53,6 +58,9 @@ def decatt(
         max_distance=max_distance,
         dropout=dropout,
         kernel_initializer=initializer,
+        attend_initializer=keras.initializers.VarianceScaling(attend_gain**2, "fan_avg", "uniform")
+        if attend_gain != 1
+        else initializer,
         name="decomposable_attention",
     )(query_places, candidate_places, query_mask=query_mask, candidate_mask=candidate_mask, words=words)
     pair = ops.concatenate([query_vector, candidate_vector], axis=-1)

@@ -15,12 +15,13 @@ def ffnn(
     units=(800, 400, 200),
     trigram_units=0,
     dropout=0.1,
+    deviation=0.01,
     initializer="glorot_uniform",
 ):
     """Each question is the sum of its tokens' vectors beside that of its trigrams of tokens; order is lost.
 
     Args:
-        embeddings, char_ngrams, trainable_embeddings: see `parts.token_vectors`.
+        embeddings, char_ngrams, trainable_embeddings, deviation: see `parts.token_vectors`.
         units: of the network on the pair.
         trigram_units: units of a ReLU layer on each trigram before the sum; 0 for none, as the paper.
         dropout: rate after each layer of the network.
@@ -33,7 +34,11 @@ def ffnn(
     query, candidate = parts.pair_inputs(char_ngrams)
     masks = [parts.real_tokens(ids, char_ngrams) for ids in (query, candidate)]
     words, places = parts.token_vectors(
-        [query, candidate], embeddings, char_ngrams=char_ngrams, trainable=trainable_embeddings
+        [query, candidate],
+        embeddings,
+        char_ngrams=char_ngrams,
+        trainable=trainable_embeddings,
+        deviation=deviation,
     )
     network = keras.layers.Dense(trigram_units, activation="relu", name="trigrams") if trigram_units else None
     pool = MaskedPooling("sum", name="sums")

@@ -61,6 +61,7 @@ def token_vectors(
     use_bias=True,
     l2=0.0,
     dropout=0.0,
+    deviation=0.01,
 ):
     """Looks up the distinct tokens of some texts, by word or as sums of character n-grams.
 
@@ -68,7 +69,7 @@ def token_vectors(
 
     Args:
         ids: list of id tensors, each ``[..., T]``, or ``[..., T, G]`` with ``char_ngrams``.
-        embeddings: float array ``[V, E]``, row 0 zero; or the shape alone, for a table drawn from N(0, 0.01^2).
+        embeddings: float array ``[V, E]``, row 0 zero; or the shape alone, for a table that is drawn.
         char_ngrams: whether tokens are rows of n-grams.
         trainable: whether the table is trained; or for words a boolean array ``[V]`` of the rows that are.
         projection: units of a dense layer on top, 0 for none.
@@ -76,6 +77,7 @@ def token_vectors(
         l2: factor of the projection's squared kernel in the loss.
         dropout: rate on the vectors; a word loses the same numbers wherever these texts hold it
             (Gal and Ghahramani 2016, section 4.2); under JAX, each position by itself.
+        deviation: a drawn table is from N(0, deviation^2); Tomar et al. 2017 have 0.01.
 
     Returns:
         The tokens' vectors ``[U, d]``, and for each id tensor its places in them, ``[..., T]``; the vectors of a
@@ -84,8 +86,9 @@ def token_vectors(
     tokens, places = DistinctTokens(rows=char_ngrams, name="distinct_tokens")(ids)
     given = isinstance(embeddings, np.ndarray)
     size, width = embeddings.shape if given else embeddings
+    drawn = keras.initializers.RandomNormal(stddev=deviation)
     if char_ngrams:
-        table = CharNgramEmbedding(size, width, name="char_ngram_embedding")
+        table = CharNgramEmbedding(size, width, drawn, name="char_ngram_embedding")
         vectors = table(tokens)
         if given:
             table.set_weights([embeddings])
@@ -94,7 +97,7 @@ def token_vectors(
         vectors = keras.layers.Embedding(
             size,
             width,
-            keras.initializers.RandomNormal(stddev=0.01),
+            drawn,
             weights=[embeddings] if given else None,
             trainable=not chosen and trainable,
             name="embedding",

@@ -36,7 +36,7 @@ def fold(run, dtype: str = "float32", megabytes: int = MEGABYTES):
     places = list(_places(model))
     if not places:
         raise ValueError(
-            "Folding needs a model whose recurrence reads words, such as ctrn, qrnn and rcnn. "
+            "Folding needs a model whose recurrence reads words, such as ctrn, qrnn, lstm and rcnn. "
             f"Received: model={run.settings['model']!r}"
         )
     words = np.arange(run.text_encoder.vocabulary_size, dtype="int32")

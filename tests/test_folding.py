@@ -9,7 +9,9 @@ from export import folding
 from export.__main__ import main
 from export.saved_model import export
 from tests.exported import OOV_BUCKETS, WORDS, write_run
+from zoo.models.cnn import cnn
 from zoo.models.ctrn import ctrn
+from zoo.models.lstm import lstm
 from zoo.models.qrnn import qrnn
 from zoo.models.rcnn import rcnn
 
@@ -23,7 +25,7 @@ def made(name, **settings):
     if name == "rcnn":
         return rcnn(embeddings, fields=("title", "body"), units=5, num_unread=OOV_BUCKETS)
     head = {"projection": 4, "projection_activation": "tanh", "dense_units": 3, "word_dropout": 0.1}
-    return {"ctrn": ctrn, "qrnn": qrnn}[name](embeddings, filters=5, **head)
+    return {"ctrn": ctrn, "qrnn": qrnn, "lstm": lstm, "cnn": cnn}[name](embeddings, filters=5, **head)
 
 
 def run_of(name, folder):
@@ -31,7 +33,16 @@ def run_of(name, folder):
     return write_run(folder, made(name), **text)
 
 
-@pytest.mark.parametrize("name", ["ctrn", "qrnn", "rcnn"])
+# Shapes of the kernel that is folded, and of each of the tables of a word that stand in its place.
+FOLDED = {
+    "ctrn": ((2, 4, 15), [5] * 6),
+    "qrnn": ((2, 4, 15), [5] * 6),
+    "rcnn": ((6, 15), [5] * 3),
+    "lstm": ((4, 20), [20]),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
 def test_scores_are_the_same(name, tmp_path):
     run = run_of(name, tmp_path / "run")
     folded = folding.fold(run)
@@ -40,10 +51,10 @@ def test_scores_are_the_same(name, tmp_path):
     np.testing.assert_allclose(folded.model(inputs), run.model(inputs), atol=1e-6)
     version = export(run, tmp_path / "served", fold_in={})  # which compares them on hard texts
     sizes = [np.prod(shape) for _, shape in tf.train.list_variables(str(version / "variables" / "variables"))]
-    kernel = next(weight for weight in run.model.weights if weight.path.endswith("/kernel") and weight.shape[-1] == 15)
-    per_word = 15 if name == "rcnn" else 2 * 15
-    tables = [size for size in sizes if size in (VOCABULARY * 5, (VOCABULARY + 1) * 5)]
-    assert len(tables) == per_word // 5 and np.prod(kernel.shape) not in sizes
+    kernel, widths = FOLDED[name]
+    assert kernel in [tuple(weight.shape) for weight in run.model.weights]
+    tables = [size for size in sizes if size in (VOCABULARY * widths[0], (VOCABULARY + 1) * widths[0])]
+    assert len(tables) == len(widths) and np.prod(kernel) not in sizes
     # The run itself is as it was.
     assert run.model(inputs).shape == (2, 3) and folding.fold(run).model is not run.model
 
@@ -56,11 +67,9 @@ def test_tables_of_bfloat16_are_half_as_large_and_about_as_good(tmp_path):
 
 
 def test_a_recurrence_without_products_of_words_is_refused(tmp_path, capsys):
-    from tests.exported import lstm_model
-
-    run = write_run(tmp_path / "run", lstm_model())
+    run = run_of("cnn", tmp_path / "run")
     assert main([str(run.folder), str(tmp_path / "served"), "--fold"]) == 2
-    assert "Received: model='lstm'" in capsys.readouterr().err and not (tmp_path / "served").exists()
+    assert "Received: model='cnn'" in capsys.readouterr().err and not (tmp_path / "served").exists()
 
 
 def test_a_limit_is_one_of_tables(tmp_path, capsys):

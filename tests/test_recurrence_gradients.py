@@ -8,6 +8,7 @@ import tensorflow as tf
 from layers import fo_pooling, linear_recurrence, time_steps
 from layers.cross_temporal_cell import CrossTemporalCell
 from layers.gated_conv import GatedConv
+from layers.packed_lstm import PackedLSTM
 from layers.quasi_recurrent import QuasiRecurrent
 
 TIMES = [1, 5, time_steps.MAX_UNROLLED + 3]
@@ -133,11 +134,21 @@ def test_gated_conv_over_many_steps(form):
     assert_derivatives(layer, lambda x: layer(x, mask=mask), [random.normal(size=(3, time, 4))], form, random)
 
 
+@pytest.mark.parametrize("go_backwards", [False, True])
+@pytest.mark.parametrize("time", TIMES)
+def test_packed_lstm(time, go_backwards, form):
+    random = np.random.default_rng(time)
+    layer = randomized(PackedLSTM(3, go_backwards=go_backwards, dtype="float64"), (None, None, 4))
+    mask = holes(time, random, 3)
+    assert_derivatives(layer, lambda x: layer(x, mask=mask), [random.normal(size=(3, time, 4))], form, random)
+
+
 @pytest.mark.parametrize("num_texts", [0, 2])
 @pytest.mark.usefixtures("form")
 def test_no_step(num_texts):
     x = np.zeros((num_texts, 0, 4), "float32")
     assert QuasiRecurrent(3)(x).shape == (num_texts, 0, 3)
+    assert PackedLSTM(3)(x).shape == (num_texts, 0, 3)
     states, final = GatedConv(3, return_state=True)(x)
     assert states.shape == (num_texts, 0, 3) and final.shape == (num_texts, 3, 3)
     h_q, h_a = CrossTemporalCell(3)(x, np.zeros((num_texts, 2, 5, 4), "float32"))

@@ -1,9 +1,9 @@
 """Siamese LSTM under the dense head, the recurrent baseline of the CTRN paper's tables."""
 
 import keras
-from keras import ops
 
 from layers.masked_pooling import MaskedPooling
+from layers.packed_lstm import PackedLSTM
 from zoo.models import parts
 
 
@@ -22,15 +22,12 @@ def lstm(embeddings, *, filters=512, pooling="mean", l2=4e-6, **settings):
     """
 
     def encode(words, places, mask):
-        vectors = ops.take(words, places, axis=0)
-        states = keras.layers.LSTM(
+        states = PackedLSTM(
             filters,
-            return_sequences=True,
             kernel_regularizer=keras.regularizers.L2(l2),
             recurrent_regularizer=keras.regularizers.L2(l2),
-            use_cudnn=False,  # cuDNN refuses a text without tokens, and its kernel would be in the export
             name="lstm",
-        )(vectors, mask=mask)
+        )(places, mask=mask, words=words)
         return MaskedPooling(pooling, name="pooling")(states, mask=mask)
 
     return parts.encoded_apart(encode, embeddings, name="lstm", l2=l2, **settings)

@@ -3,8 +3,9 @@
     python -m recipes.decatt_quora --data DIR --curve --seeds 3
     python -m recipes.decatt_figures [--runs DIR] [--out FOLDER]
 
-Writes figure_1.svg, dev accuracy by the number of training pairs, with and without pre-training; prints Table 1: the
-answer of each model's newest run to the paper's six pairs, Y for a match.
+Writes figure_1.svg, dev accuracy by the number of training pairs, with and without pre-training (the former with
+self-attention, as in the paper, unless the runs say otherwise); prints Table 1: the answer of each model's newest run
+to the paper's six pairs, Y for a match.
 """
 
 import argparse

@@ -7,11 +7,11 @@ Measured on one shared core, CPU seconds, the making of the questions included:
 
 | questions | read and indexed | memory | pairs a second |
 |---|---|---|---|
-| 1,000,000 | 27 s | 0.56 GB | 88,000 |
-| 10,000,000 | 115 s, of the clock | 4.2 GB | 71,000 |
+| 1,000,000 | 11 s | 0.70 GB | 108,000 |
+| 10,000,000 | 122 s | 5.8 GB | 63,000 |
 
 Reading, memory and the index grow with the number of questions: Paralex's 36 million pairs, were each question new,
-would take some 7 minutes and 15 GB.
+would take some 7 minutes and 21 GB.
 """
 
 import argparse

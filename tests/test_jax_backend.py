@@ -29,6 +29,7 @@ from layers.manhattan_distance import ManhattanDistance
 from layers.masked_pooling import MaskedPooling
 from layers.multihop_attention import MultihopAttention
 from layers.overlap_features import OverlapFeatures
+from layers.packed_lstm import PackedLSTM
 from layers.quasi_recurrent import QuasiRecurrent
 from layers.sequential_attention import SequentialAttention
 from layers.sinusoidal_positions import SinusoidalPositions
@@ -73,6 +74,7 @@ LAYERS = {
         | {"output_gate": True, "dtype": "mixed_float16"},
         "x",
     ),
+    "packed_lstm": (PackedLSTM, FIVE | {"recurrent_initializer": "zeros", "go_backwards": True}, "x"),
     "overlap_features": (OverlapFeatures, {"vocabulary_size": 20}, "ids"),
     "decomposable_attention": (DecomposableAttention, {"units": (5, 3), "self_attention": True}, "pair"),
     "attentive_pooling": (AttentivePooling, {}, "pair"),

@@ -330,7 +330,9 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values, folder_of
         metrics = dict.fromkeys([*dataset.metrics, *(name for row in measured.values() for name in row)])
         print(comparison.table(published, measured, tuple(metrics)))
     if not options.sample:
-        _say_other_knobs(recipe, {run.settings["model"]: run for run in finished})
+        # A run of before may be of a model that is gone.
+        newest = {run.settings["model"]: run for run in finished if run.settings["knobs"].get("model") in models}
+        _say_other_knobs(recipe, newest)
     for note in dataset.notes:
         print(f"note: {note}")
     if without_vectors and of_paper:

@@ -45,7 +45,9 @@ def test_both_orders_are_answered_as_the_run_does(served):
 
 
 def test_ids_are_rows_of_ngrams_and_no_word_is_unknown(served):
-    _, loaded, _ = served
+    run, loaded, _ = served
+    readme = (run.folder.parent / "served" / "README.md").read_text("utf-8")
+    assert "query: int32 [n, tokens, n-grams]" in readme and "the n-grams of each token" in readme
     ids = loaded.signatures["score_ids"]
     assert ids.structured_input_signature[1]["query"].shape.rank == 3
     diagnose = loaded.signatures["diagnose"](text=tf.constant([CANDIDATE]))

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from layers.gated_recurrence import gated_recurrence
+from layers.shapes import vector_size
 from layers.time_steps import time_steps
 
 
@@ -101,12 +102,7 @@ class GatedConv(keras.layers.Layer):
         self._folded = None
 
     def build(self, inputs_shape, words_shape=None, initial_state_shape=None):
-        size = (words_shape or inputs_shape)[-1]
-        if len(inputs_shape) != (3 if words_shape is None else 2) or size is None:
-            raise ValueError(
-                "The input must be [batch, time, size], or [batch, time] with words [number, size], of a known size. "
-                f"Received: inputs.shape={tuple(inputs_shape)}, words.shape={words_shape and tuple(words_shape)}"
-            )
+        size = vector_size(inputs_shape, words_shape)
         gates = self._gate_size + self.units * self.output_gate
 
         def weight(name, shape, initializer, regularizer=None):

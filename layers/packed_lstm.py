@@ -6,6 +6,7 @@ B batch, T time, m input size, d units, U distinct words; N real steps, see `lay
 import keras
 from keras import ops
 
+from layers.shapes import vector_size
 from layers.time_steps import time_steps
 
 
@@ -76,12 +77,7 @@ class PackedLSTM(keras.layers.Layer):
         self._folded = None
 
     def build(self, inputs_shape, words_shape=None):
-        size = (words_shape or inputs_shape)[-1]
-        if len(inputs_shape) != (3 if words_shape is None else 2) or size is None:
-            raise ValueError(
-                "The input must be [batch, time, size], or [batch, time] with words [number, size], of a known size. "
-                f"Received: inputs.shape={tuple(inputs_shape)}, words.shape={words_shape and tuple(words_shape)}"
-            )
+        size = vector_size(inputs_shape, words_shape)
         gates = 4 * self.units
         self.kernel = self.add_weight(
             name="kernel", shape=(size, gates), initializer=self.kernel_initializer, regularizer=self.kernel_regularizer

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from layers.fo_pooling import fo_pool
+from layers.shapes import vector_size
 from layers.time_steps import time_steps
 
 
@@ -80,12 +81,7 @@ class QuasiRecurrent(keras.layers.Layer):
         self._folded = None
 
     def build(self, inputs_shape, words_shape=None):
-        size = (words_shape or inputs_shape)[-1]
-        if len(inputs_shape) != (3 if words_shape is None else 2) or size is None:
-            raise ValueError(
-                "The input must be [batch, time, size], or [batch, time] with words [number, size], of a known size. "
-                f"Received: inputs.shape={tuple(inputs_shape)}, words.shape={words_shape and tuple(words_shape)}"
-            )
+        size = vector_size(inputs_shape, words_shape)
         self.kernel, self.bias = gate_weights(self, size)
 
     def call(self, inputs, mask=None, words=None):

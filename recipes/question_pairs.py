@@ -75,9 +75,8 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
         "self_attention": hp.Boolean("self_attention", default=model == "pt_decatt_char"),
         "values": hp.Choice("values", ["token", "window"], default="token"),  # Eq. 4 prints a_j
         "max_distance": hp.Int("max_distance", 1, 20, default=10),  # Parikh et al.
-        "attend_gain": hp.Float(
-            "attend_gain", 0.5, 8.0, sampling="log", default=4.0 if by_noise else 2.0
-        ),  # ours, by dev
+        # Ours, by dev.
+        "attend_gain": hp.Float("attend_gain", 0.5, 8.0, sampling="log", default=4.0 if by_noise else 2.0),
     }
     # Ours, by dev; 4.1: 0.01. From 0.1 a training on noise overshoots at its start, and so does what goes on from it.
     deviation = hp.Float("vector_deviation", 0.001, 1.0, sampling="log", default=0.03 if by_noise else 0.1)

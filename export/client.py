@@ -1,7 +1,5 @@
 """Ask a served model: TensorFlow Serving, or the local server of this package.
 
-::
-
     python -m export.client --url http://127.0.0.1:8501/v1/models/NAME --query "..." --candidate "..." "..."
 
 Where texts have several fields, as the title and body of a question, name them in their order by ``--fields title

@@ -239,6 +239,11 @@ def test_new_folders_never_collide(tmp_path):
     assert len(folders) == 3
 
 
+def test_a_folder_need_not_be_quoted(tmp_path):
+    folder = runs.new_folder(tmp_path, "toy", "decatt_char, 1,000 pairs-1")
+    assert folder.name.endswith("-decatt_char-1000-pairs-1")
+
+
 def test_settings_name_the_data(run, tmp_path):
     file = tmp_path / "data.txt"
     file.write_text("x")

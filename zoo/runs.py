@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -122,8 +123,11 @@ def load(folder: str | Path) -> Run:
 
 
 def new_folder(root: Path, recipe: str, label: str) -> Path:
-    """Makes an empty folder ``root/recipe/<date>-<time>-<label>`` that no other process has."""
-    stem = time.strftime("%Y%m%d-%H%M%S") + f"-{label}"
+    """Makes an empty folder ``root/recipe/<date>-<time>-<label>`` that no other process has.
+
+    What would have to be quoted in a shell becomes a dash, and "1,000" is 1000.
+    """
+    stem = time.strftime("%Y%m%d-%H%M%S-") + re.sub(r"[^\w.+-]+", "-", label.replace(",", "")).strip("-")
     for number in range(1000):
         folder = root / recipe / (f"{stem}-{number}" if number else stem)
         try:

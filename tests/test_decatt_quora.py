@@ -90,9 +90,16 @@ def test_the_accumulator_begins_as_asked():
 @pytest.mark.parametrize("both_orders", [True, False])
 def test_pairs_are_learnt_in_both_orders(both_orders):
     pairs = [Group("1", ("a",), (("b",),), (1.0,))]
-    learnt = decatt_quora.recipe(tuning.hyperparameters(both_orders=both_orders)).augment(pairs)
+    learnt = decatt_quora.recipe(tuning.hyperparameters(both_orders=both_orders)).augment(pairs, 1)
     orders = [(pair.query, pair.candidates[0]) for pair in learnt]
     assert orders == [(("a",), ("b",)), (("b",), ("a",))][: 1 + both_orders]
+
+
+def test_another_seed_learns_from_other_pairs():
+    pairs = [Group(str(number), (f"q{number}",), (("b",),), (1.0,)) for number in range(100)]
+    augment = decatt_quora.recipe(tuning.hyperparameters(train_pairs=10, both_orders=False)).augment
+    one, again, two = ({pair.id for pair in augment(pairs, seed)} for seed in (1, 1, 2))
+    assert one == again and len(one) == len(two) == 10 and one != two
 
 
 def test_a_search_leaves_alone_what_is_learnt_from():

@@ -89,7 +89,7 @@ class Recipe:
             vectors are given; worth it where a loop over time has much overhead, as that of a recurrent layer of
             few units.
         train_on: the splits that are trained on, as one; those of them that the data has.
-        augment: function of the training groups to those that are learnt from: some of them, or more.
+        augment: function of (training groups, seed) to those that are learnt from: some of them, or more.
         pretrain: function of (model, encoded data set, `zoo.fitting.Fit`) that trains the model, or parts of it, on
             something else first; it returns what that fit returns, or None.
         continues: whether the model is meant to start from an earlier run; the row of another one that does is
@@ -148,7 +148,7 @@ class Recipe:
     output: str | None = None
     compiled: bool = False
     train_on: tuple[str, ...] = ("train",)
-    augment: Callable[[list[Group]], list[Group]] | None = None
+    augment: Callable[[list[Group], int], list[Group]] | None = None
     pretrain: Callable[..., tuple[list[dict], dict] | None] | None = None
     continues: bool = False
     finish: Callable[[keras.Model, EncodedDataset], keras.Model] | None = None

@@ -156,7 +156,7 @@ def _train(recipe, folder, dataset, options, seed):
         recipe.scorer.fit(dataset.splits["train"])
     else:
         keras.utils.set_random_seed(seed)
-        learnt = recipe.augment(dataset.splits["train"]) if recipe.augment else dataset.splits["train"]
+        learnt = recipe.augment(dataset.splits["train"], seed) if recipe.augment else dataset.splits["train"]
         further = [dataset.splits[name] for name in recipe.train_on if name != "train" and name in dataset.splits]
         record["num_train"] = sum(len(group.labels) for groups in (learnt, *further) for group in groups)
         learnt_from = dataclasses.replace(dataset, splits=dataset.splits | {"train": learnt})

@@ -30,8 +30,6 @@ def recipe(hp):
     hp.Float("dropout", 0.0, 0.5, step=0.1, default=0.0)  # 4.1: 0.1 for tuning alone
     hp.Int("batch_size", 16, 1024, step=16, default=256)  # 4.1
     model = hp.Choice("model", MODELS, default="decatt_char")
-    hp.Float("vector_deviation", 0.001, 1.0, sampling="log", default=0.03)  # ours, by dev; 4.1: 0.01
-    hp.Float("attend_gain", 0.5, 8.0, sampling="log", default=4.0)  # ours, by dev
     hp.Boolean("self_attention", default=model == "decatt_char")  # 4.2: it helps the pre-trained character model alone
     pairs = hp.Int("noisy_pairs", 0, 100_000_000, default=1_000_000)  # 4.1: 100 million; ours
     return question_pairs(

@@ -19,11 +19,11 @@ of the training pairs: questions that matches link are a cluster, see `zoo/noisy
 
 Departures from the paper: kernels begin as Glorot's and biases at 0, where N(0, 0.01^2) barely begins to learn
 within an epoch of a small training set; vectors begin as N(0, 0.05^2) and the kernels that attend at three times
-Glorot's (0.03 and four times where noise comes first), for from small ones every word is aligned with all others
-alike, and 31,697 pairs are learnt by heart before that changes (`--vector-deviation 0.01 --attend-gain 1`: .74 on
-dev, below the sums of words); the threshold is tuned on dev for each run, the paper's is 0.3; n-grams are hashed to
-a fixed number of rows, and a word is cut at 30 characters; Paralex's pairs are linked to clusters, of which
-positives are drawn. Sizes that the paper does not give are ours.
+Glorot's, for from small ones every word is aligned with all others alike, and 31,697 pairs are learnt by heart
+before that changes (`--vector-deviation 0.01 --attend-gain 1`: .74 on dev, below the sums of words); the threshold
+is tuned on dev for each run, the paper's is 0.3; n-grams are hashed to a fixed number of rows, and a word is cut at
+30 characters; Paralex's pairs are linked to clusters, of which positives are drawn. Sizes that the paper does not
+give are ours.
 """
 
 import sys

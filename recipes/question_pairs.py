@@ -76,10 +76,10 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
         "values": hp.Choice("values", ["token", "window"], default="token"),  # Eq. 4 prints a_j
         "max_distance": hp.Int("max_distance", 1, 20, default=10),  # Parikh et al.
         # Ours, by dev.
-        "attend_gain": hp.Float("attend_gain", 0.5, 8.0, sampling="log", default=4.0 if by_noise else 3.0),
+        "attend_gain": hp.Float("attend_gain", 0.5, 8.0, sampling="log", default=3.0),
     }
     # Ours, by dev; 4.1: 0.01. From 0.1 some seeds overshoot at their start, and every training on noise.
-    deviation = hp.Float("vector_deviation", 0.001, 1.0, sampling="log", default=0.03 if by_noise else 0.05)
+    deviation = hp.Float("vector_deviation", 0.001, 1.0, sampling="log", default=0.05)
     dropout = hp.Float("dropout", 0.0, 0.5, step=0.1, default=0.1)  # 4.1, "for tuning"
     # 4.1: 0.1, of Adagrad; that of Adam for the two of Wang et al., who do not give theirs; ours
     learning_rate = hp.Float("learning_rate", 1e-4, 1.0, sampling="log", default=1e-3 if siamese else 0.1)

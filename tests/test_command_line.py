@@ -116,7 +116,7 @@ def test_rows_of_a_table_and_a_run_that_goes_on(small_file, tmp_path, capsys):
         return command_line.main(recipe, "", command=[str(a) for a in [*files, *TINY, *arguments]], **flags)
 
     assert run("--widths") == 0
-    rows = ["bm25-1", "qrnn, wide-1", "qrnn-1", "random-1", "tfidf-1"]
+    rows = ["bm25-1", "qrnn-1", "qrnn-wide-1", "random-1", "tfidf-1"]
     assert folders(tmp_path / "runs/pairs") == rows
     said = capsys.readouterr().out
     assert "measured on" in said and "qrnn, wide" in said[said.rindex("measured on") :]
@@ -210,13 +210,21 @@ def test_vectors_of_none_of_the_words_are_refused(small_file, tmp_path, capsys):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("Wort 1.0 2.0\n")
     runs = tmp_path / "runs"
-    assert run_pairs("--train", small_file, "--runs", runs, "--embeddings", vectors, *TINY) == 2
+    assert run_pairs("--train", small_file, "--runs", runs, "--embeddings", vectors, *TINY[:-2]) == 2
     assert f"{vectors}: expected vectors of words of the training texts. Received: " in capsys.readouterr().err
     assert folders(runs / "pairs") == ["bm25-1", "random-1", "tfidf-1"]  # no folder without a run
     # A search would fail in each of its trials.
-    assert run_pairs("--train", small_file, "--runs", runs, "--embeddings", vectors, "--tune", 2, *TINY) == 2
+    assert run_pairs("--train", small_file, "--runs", runs, "--embeddings", vectors, "--tune", 2, *TINY[:-2]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{vectors}: expected vectors of words of the training texts. Received: " in line
+
+
+def test_vectors_of_a_file_have_their_size(small_file, tmp_path, capsys):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("the 1.0 2.0\n")
+    with pytest.raises(SystemExit):
+        run_pairs("--train", small_file, "--runs", tmp_path / "runs", "--embeddings", vectors, *TINY)
+    assert "--embeddings says how many numbers a word has. Received: --embedding-size 8" in capsys.readouterr().err
 
 
 def test_strict_refuses_shared_queries(tmp_path, capsys):

@@ -91,8 +91,8 @@ def _check_use(parser, recipe, flags, values, rows, asked):
             parser.error(f"--tune needs a model that is trained. Received: --model {values['model']}")
         if {knob.name for knob in tuning.knobs(recipe)} <= {*values, *chosen.fixed, *chosen.without_effect}:
             parser.error(f"--tune needs a knob that is not set. Received: {values}")
-    of_rows = [set(recipe(tuning.hyperparameters(**values | row)).without_effect) for row in rows or [{}]]
-    for name in set.intersection(*of_rows) & values.keys():
+    of_rows = [recipe(tuning.hyperparameters(**values | row)) for row in rows or [{}]]
+    for name in set.intersection(*(set(row.without_effect) for row in of_rows)) & values.keys():
         flag = f"--{name.replace('_', '-')} {values[name]}"
         parser.error(f"the model that is trained does not have this knob. Received: {flag}")
     if flags.start:
@@ -100,11 +100,14 @@ def _check_use(parser, recipe, flags, values, rows, asked):
             parser.error(f"--from must name the folder of a run with a trained model. Received: {str(flags.start)!r}")
         if recipe(tuning.hyperparameters(**values)).build is None:
             parser.error(f"--from needs a model that is trained. Received: --model {values['model']}")
-        chosen = [recipe(tuning.hyperparameters(**values | row)) for row in rows or [{}]]
-        replaced = [set(row.replaced_by_start) for row in chosen if row.continues] or [set()]
+        replaced = [set(row.replaced_by_start) for row in of_rows if row.continues] or [set()]
         for name in set.intersection(*replaced) & values.keys():
             flag = f"--{name.replace('_', '-')} {values[name]}"
             parser.error(f"--from takes the place of the pre-training that this knob is of. Received: {flag}")
+    if flags.embeddings and "embedding_size" in values and all(row.takes_embeddings for row in of_rows):
+        parser.error(
+            f"--embeddings says how many numbers a word has. Received: --embedding-size {values['embedding_size']}"
+        )
     if flags.replicas and flags.strategy != "mirrored":
         parser.error(f"--replicas needs --strategy mirrored. Received: --replicas {flags.replicas}")
     if flags.tuner and not flags.tune:
@@ -301,7 +304,7 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values, folder_of
             settings = options
             if is_table and not chosen.continues:
                 settings = dataclasses.replace(settings, start=None)
-            dead = chosen.dead_knobs(settings.start)
+            dead = chosen.dead_knobs(settings)
             knobs = {name: value for name, value in hp.values.items() if name not in dead}
             settings = dataclasses.replace(settings, knobs=knobs)
             whole = unfinished.is_whole(folder)

@@ -181,6 +181,8 @@ class Recipe:
     replaced_by_start: tuple[str, ...] = ()
     on_sample: dict = field(default_factory=dict)
 
-    def dead_knobs(self, start: runs.Run | None) -> tuple[str, ...]:
-        """The knobs without effect on a run that starts there."""
-        return self.without_effect + (self.replaced_by_start if start else ())
+    def dead_knobs(self, options: Options) -> tuple[str, ...]:
+        """The knobs without effect on a run under these options: what they are of is not there, or given."""
+        of_start = self.replaced_by_start if options.start else ()
+        of_vectors = ("embedding_size",) if options.embeddings and self.takes_embeddings else ()
+        return self.without_effect + of_start + of_vectors

@@ -98,7 +98,7 @@ def tune(
             chosen = recipe(trial.hyperparameters)
             # Hyperband decides how long a trial may train.
             chosen = dataclasses.replace(chosen, epochs=values.get("tuner/epochs", chosen.epochs))
-            had = [name for name in (*settled, *free) if name not in chosen.dead_knobs(options.start)]
+            had = [name for name in (*settled, *free) if name not in chosen.dead_knobs(options)]
             knobs = {name: values[name] for name in had} | {"epochs": chosen.epochs}
             chosen_options = dataclasses.replace(options, knobs=knobs)
             try:

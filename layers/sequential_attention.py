@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from layers.masking import masked_softmax
+from layers.packed_lstm import PackedLSTM
 from layers.shapes import broadcast_axes
 
 
@@ -55,12 +56,13 @@ class SequentialAttention(keras.layers.Layer):
 
     def build(self, states_shape, vectors_shape):
         size = states_shape[-1]
-        # cuDNN refuses a text without tokens, and its kernel would be in the export.
-        lstm = keras.layers.LSTM(
-            self.units or max(1, size // 2), return_sequences=True, use_cudnn=False, dtype=self.dtype_policy
-        )
-        self.reader = keras.layers.Bidirectional(lstm, merge_mode="concat", dtype=self.dtype_policy, name="reader")
-        self.reader.build((None, None, size))
+        units, dtype = self.units or max(1, size // 2), self.dtype_policy
+        self.readers = [
+            PackedLSTM(units, name="forward_lstm", dtype=dtype),
+            PackedLSTM(units, go_backwards=True, name="backward_lstm", dtype=dtype),
+        ]
+        for reader in self.readers:
+            reader.build((None, None, size))
 
     def call(self, states, vectors, states_mask=None):
         if states_mask is None:
@@ -70,8 +72,9 @@ class SequentialAttention(keras.layers.Layer):
         seen = ops.expand_dims(real, -3) * ops.expand_dims(vectors, -2)
         shape = ops.shape(seen)
         mask = ops.broadcast_to(ops.expand_dims(states_mask, -2), shape[:-1])
-        read = self.reader(ops.reshape(seen, (-1, shape[-2], seen.shape[-1])), mask=ops.reshape(mask, (-1, shape[-2])))
-        logits = ops.reshape(ops.sum(read, axis=-1), shape[:-1])
+        texts, masks = ops.reshape(seen, (-1, shape[-2], seen.shape[-1])), ops.reshape(mask, (-1, shape[-2]))
+        read = sum(ops.sum(reader(texts, mask=masks), axis=-1) for reader in self.readers)
+        logits = ops.reshape(read, shape[:-1])
         weights = masked_softmax(logits, mask)  # [..., K, T]
         # Not left to the product: on CPUs TensorFlow 2.21 corrupts memory in that of [n, 1, K, T] and [1, 1, T, D].
         return ops.matmul(weights, ops.broadcast_to(real, (*shape[:-3], *shape[-2:])))

@@ -10,7 +10,7 @@ import numpy as np
 from tests.promises import POLICIES, Promises, assert_close
 
 
-def check_layer(layer_class, arguments, inputs, masks=None, empty_batch=True):
+def check_layer(layer_class, arguments, inputs, masks=None):
     """Holds a layer to every promise of the house; an AssertionError names the one that is broken.
 
     All but the configuration is checked twice, with random weights: with the defaults, and with `arguments`.
@@ -21,7 +21,6 @@ def check_layer(layer_class, arguments, inputs, masks=None, empty_batch=True):
         inputs: name of an argument of `call` -> array, in the order of `call`: float32 vectors `[..., T, m]` or
             integer ids `[..., T]`, of which 0 is padding. Three rows or more, of different lengths.
         masks: name of an argument of `call` -> bool array `[..., T]`: `x_mask` masks `x`, `mask` the only input.
-        empty_batch: whether it takes no row at all; Keras's LSTM does not, and an export pads to one row.
     """
     _check_configuration(layer_class, arguments)
     arrays = inputs | (masks or {})
@@ -32,7 +31,7 @@ def check_layer(layer_class, arguments, inputs, masks=None, empty_batch=True):
         _randomize(layer)
         promises = Promises(layer, arrays)
         promises.knows_its_output_shape()
-        promises.keeps_rows_apart(empty_batch)
+        promises.keeps_rows_apart()
         promises.ignores_padding(zero_outputs=True)
         promises.is_finite_without_tokens()
         promises.takes_unknown_sizes()

@@ -7,7 +7,7 @@ from layers.list_wise import ListWise
 from layers.masking import token_mask
 from layers.vector_similarity import VectorSimilarity
 from zoo.models import parts
-from zoo.models.matching import marked, word_vectors
+from zoo.models.matching import bidirectional_lstm, marked, word_vectors
 
 
 def attentive_pooling(
@@ -53,8 +53,7 @@ def attentive_pooling(
     if encoder == "cnn":
         states = keras.layers.Conv1D(units, kernel_size, padding="same", name="convolution")(look_up(text))
     else:
-        lstm = keras.layers.LSTM(units, return_sequences=True, use_cudnn=False)
-        states = keras.layers.Bidirectional(lstm, name="bidirectional_lstm")(look_up(text), mask=mask)
+        states = bidirectional_lstm(units)(look_up(text), mask)
     read = ListWise(keras.Model(text, [states, mask], name="text_reader"), name="reader")
     query, candidate = parts.pair_inputs()
     query_states, query_mask = marked("query", read(query))

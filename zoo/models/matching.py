@@ -22,6 +22,7 @@ from layers.list_wise import ListWise
 from layers.masked_pooling import MaskedPooling
 from layers.masking import token_mask
 from layers.multihop_attention import MultihopAttention
+from layers.packed_lstm import PackedLSTM
 from layers.sequential_attention import SequentialAttention
 from layers.tensor_interaction import TensorInteraction
 from layers.vector_similarity import VectorSimilarity
@@ -159,6 +160,17 @@ def _score(query, candidate, similarity, slices, head):
         pair = ops.concatenate([correlation, bilinear], axis=-1)
         return parts.feedforward_head(pair, units=(head["dense_units"],), dropout=head["dropout"])
     return parts.dense_head(query, candidate, None, **head)
+
+
+def bidirectional_lstm(units):
+    """A function from vectors ``[n, T, m]`` and their mask to the states of both directions ``[n, T, 2 units]``."""
+    forward = PackedLSTM(units, name="forward_lstm")
+    backward = PackedLSTM(units, go_backwards=True, name="backward_lstm")
+
+    def read(vectors, mask):
+        return ops.concatenate([forward(vectors, mask=mask), backward(vectors, mask=mask)], axis=-1)
+
+    return read
 
 
 def word_vectors(embeddings, *, trainable, projection=0, dropout=0.0):

@@ -1,9 +1,7 @@
 """QA-LSTM and its relatives: a bidirectional LSTM under one of the compositions (Tan et al. 2016)."""
 
-import keras
-
 from layers.masking import token_mask
-from zoo.models.matching import Reader, matching, word_vectors
+from zoo.models.matching import Reader, bidirectional_lstm, matching, word_vectors
 
 
 def qa_lstm(
@@ -30,11 +28,9 @@ def qa_lstm(
         A model from ``{"query": [B, T], "candidate": [B, L, T]}`` to scores ``[B, L]``.
     """
     look_up = word_vectors(embeddings, trainable=trainable_embeddings, projection=projection, dropout=word_dropout)
-    # cuDNN refuses a text without tokens, and its kernel would be in the export.
-    lstm = keras.layers.LSTM(units, return_sequences=True, use_cudnn=False)
-    reader = keras.layers.Bidirectional(lstm, name="bidirectional_lstm")
+    reader = bidirectional_lstm(units)
 
     def read(ids):
-        return [reader(look_up(ids), mask=token_mask(ids))] * 2
+        return [reader(look_up(ids), token_mask(ids))] * 2
 
     return matching(Reader(read), name=name, **settings)

@@ -2,8 +2,8 @@
 
     python -m export.client --url http://127.0.0.1:8501/v1/models/NAME --query "..." --candidate "..." "..."
 
-Where texts have several fields, as the title and body of a question, name them in their order by ``--fields title
-body``; a tab parts them in a text.
+Where texts have several fields, as the title and body of a question, name them in their order by --fields title body;
+a tab parts them in a text.
 """
 
 from __future__ import annotations

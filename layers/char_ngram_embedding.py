@@ -64,7 +64,7 @@ class CharNgramEmbedding(keras.layers.Layer):
         )
 
     def call(self, ids):
-        # The variable itself, not its value: a lookup in a value copies the table whenever a row is written.
+        # TensorFlow's variable, not what it holds: a lookup in that copies the table whenever a row is written.
         vectors = ops.take(self.table.value, ops.maximum(ids, 0), axis=0)
         sums = ops.einsum("...g,...gd->...d", ops.cast(ids > 0, vectors.dtype), vectors)
         return ops.cast(sums, self.compute_dtype)

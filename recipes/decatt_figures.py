@@ -33,9 +33,13 @@ def main(arguments=None):
     # What was trained on the data of one run: the newest, and of the made-up sample only if there is no other.
     data = max(runs[::-1], key=lambda run: not run.settings["data"]["sample"]).settings["data"]
     runs = [run for run in runs if run.settings["data"]["content"] == data["content"]]
-    flags.out.mkdir(parents=True, exist_ok=True)
-    figures.learning_curves(curves(runs), "dev accuracy", data["name"]).savefig(flags.out / "figure_1.svg")
-    print(f"runs on {data['name']}; wrote {flags.out / 'figure_1.svg'}")
+    print(f"runs on {data['name']}")
+    if drawn := curves(runs):
+        flags.out.mkdir(parents=True, exist_ok=True)
+        figures.learning_curves(drawn, "dev accuracy", data["name"]).savefig(flags.out / "figure_1.svg")
+        print(f"wrote {flags.out / 'figure_1.svg'}")
+    else:
+        print(f"no figure 1: it is drawn of runs of {' and '.join(CURVES)}, and there are none")
     print(table_1(runs))
     return 0
 

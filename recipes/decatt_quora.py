@@ -8,7 +8,7 @@ without a file.
     python -m recipes.decatt_quora                                      a made-up sample
     python -m recipes.decatt_quora --data DIR                           DecAtt over character 5-grams
     python -m recipes.decatt_quora --data DIR --embeddings glove.6B.300d.txt --table
-    python -m recipes.decatt_quora --data DIR --curve                   Figure 1: with and without pre-training
+    python -m recipes.decatt_quora --data DIR --curve --seeds 3         Figure 1: each seed draws its training pairs
     python -m recipes.decatt_figures                                    draws Figure 1 and prints Table 1
     python -m recipes.decatt_quora --data DIR --model pt_decatt_char    pre-trained on noise made of the training pairs
     python -m recipes.decatt_quora --data DIR --model pt_decatt_char --from RUN    ... of `recipes.decatt_noisy`
@@ -22,8 +22,8 @@ within an epoch of a small training set; vectors begin as N(0, 0.05^2) and the k
 Glorot's, for from small ones every word is aligned with all others alike, and 31,697 pairs are learnt by heart
 before that changes (`--vector-deviation 0.01 --attend-gain 1`: .74 on dev, below the sums of words); the threshold
 is tuned on dev for each run, the paper's is 0.3; n-grams are hashed to a fixed number of rows, and a word is cut at
-30 characters; Paralex's pairs are linked to clusters, of which positives are drawn. Sizes that the paper does not
-give are ours.
+30 characters; dropout stands between the layers of a network, and no text begins with a NULL token; Paralex's pairs
+are linked to clusters, of which positives are drawn. Sizes that the paper does not give are ours.
 """
 
 import sys
@@ -113,11 +113,16 @@ def pretrain(model, encoded, fit, *, noise, build):
     With `--from` the model holds them already. Else the noise is made of the training pairs.
 
     Raises:
-        ValueError: if the run to start from lacks a weight that the row is named for.
+        ValueError: if the run to start from was not trained on noise, or lacks a weight that the row is named for.
     """
     trained, told = model, None
     if fit.options.start:
         start = fit.options.start
+        if start.settings["recipe"] != "decatt_noisy":
+            raise ValueError(
+                f"{fit.recipe.model} goes on from a run of decatt_noisy. "
+                f"Received: {str(start.folder)!r}, a run of {start.settings['recipe']}"
+            )
         there = {weight.path: weight.shape for weight in start.model.weights}
         needed = [weight for weight in model.weights if "noisy" not in fit.recipe.model or "ngram" in weight.path]
         if lacking := [weight.path for weight in needed if there.get(weight.path) != weight.shape]:
@@ -159,6 +164,7 @@ def pretrain(model, encoded, fit, *, noise, build):
         with fit.scope():
             trained = build(encoded)
         trained.get_layer("char_ngram_embedding").set_weights(table)
+        fit.options.say("of what was trained on noise the n-grams' vectors alone are kept")
     model.set_weights(trained.get_weights())
     return told
 

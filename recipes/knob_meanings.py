@@ -4,7 +4,7 @@ MEANINGS = {
     # Data
     "version": "release of insuranceQA",
     "train_set": "TRAIN, judged by hand, or TRAIN-ALL, mostly judged by patterns",
-    "train_pairs": "train on this many pairs, drawn; 0 for all",
+    "train_pairs": "train on this many pairs, which each seed draws; 0 for all",
     "both_orders": "also train on each pair the other way round",
     "dev_pool": "candidates per dev question; fewer choose the epoch sooner",
     "held_out": "share of SICK's training pairs that choose the epoch; 0 takes the trial pairs for that",

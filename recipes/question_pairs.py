@@ -31,8 +31,6 @@ NOISE = ("noisy_pairs", "noisy_epochs", "noisy_batch_size")
 SIZES = (
     "embedding_size",
     "units",
-    "ngram_rows",
-    "ngram_vocabulary",
     "context",
     "self_attention",
     "values",
@@ -147,10 +145,21 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
         fixed=("model", "epochs", "patience", *NOISE)
         + ("train_pairs", "both_orders")  # what is learnt from, not how
         + ("self_attention", "ngram_vocabulary"),  # they decide which other knobs there are
-        replaced_by_start=NOISE if pretrain and by_noise else (),
+        replaced_by_start=_replaced_by_start(model, by_char, pretrain and by_noise),
+        replaced_by_vectors=("embedding_size", "vector_deviation"),
         without_effect=_without_effect(model, by_char, noise and not by_noise, vocabulary, network["self_attention"]),
         **recipe,
     )
+
+
+def _replaced_by_start(model, by_char, by_noise):
+    """The knobs that a run to start from takes the place of: it gives the n-grams, and to some rows their weights."""
+    replaced = {"ngram_rows", "ngram_vocabulary"} if by_char else set()
+    if by_noise:
+        replaced |= {*NOISE, "vector_deviation"}
+        if model.startswith("pt_decatt"):
+            replaced |= {"attend_gain"}
+    return tuple(sorted(replaced))
 
 
 def _without_effect(model, by_char, without_noise, vocabulary, self_attention):

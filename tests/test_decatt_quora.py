@@ -106,16 +106,38 @@ def test_a_search_leaves_alone_what_is_learnt_from():
     assert {"train_pairs", "both_orders"} <= {*decatt_quora.recipe(tuning.hyperparameters()).fixed}
 
 
-@pytest.mark.parametrize("flag", ["--noisy-epochs=2", "--noisy-pairs=7", "--noisy-batch-size=32"])
-def test_knobs_of_the_noise_are_refused_beside_a_run_to_start_from(train, noisy, flag, capsys):
+@pytest.mark.parametrize(
+    "flag",
+    [
+        *("--noisy-epochs=2", "--noisy-pairs=7", "--noisy-batch-size=32"),
+        *("--ngram-rows=20000", "--ngram-vocabulary=9", "--vector-deviation=1", "--attend-gain=2"),
+    ],
+)
+def test_what_a_run_to_start_from_gives_is_refused_beside_it(train, noisy, flag, capsys):
     with pytest.raises(SystemExit):
         train(decatt_quora, "--model=pt_decatt_char", "--self-attention", flag, "--from", str(noisy.folder))
-    assert "--from takes the place of the pre-training" in capsys.readouterr().err
+    assert "--from takes the place of this knob" in capsys.readouterr().err
 
 
-def test_knobs_of_the_noise_are_not_recorded_where_none_is_made(train, noisy):
+def test_what_a_run_to_start_from_gives_is_not_recorded(train, noisy):
     code, run = train(decatt_quora, "--model=pt_decatt_char", "--self-attention", "--from", str(noisy.folder))
-    assert code == 0 and not [name for name in run.settings["knobs"] if name.startswith("noisy")]
+    given = {"noisy_pairs", "noisy_epochs", "noisy_batch_size", "ngram_rows", "vector_deviation", "attend_gain"}
+    assert code == 0 and not given & {*run.settings["knobs"]} and {*run.settings["knobs"]} >= {"ngrams", "units"}
+
+
+def test_a_row_named_for_noise_starts_from_a_training_on_noise(train, capsys):
+    code, run = train(decatt_quora, "--model=decatt_char", "--self-attention")
+    assert code == 0
+    code, _ = train(decatt_quora, "--model=pt_decatt_char", "--self-attention", "--from", str(run.folder))
+    assert code == 1 and "goes on from a run of decatt_noisy. Received: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("module", [decatt_quora, decatt_noisy])
+def test_vectors_of_a_file_are_refused_where_no_model_takes_them(module, tmp_path, capsys):
+    (tmp_path / "vectors.txt").write_text("the 1 2\n")
+    with pytest.raises(SystemExit):
+        command_line.main(module.recipe, "", command=["--embeddings", str(tmp_path / "vectors.txt")])
+    assert "--embeddings needs a model that takes word vectors" in capsys.readouterr().err
 
 
 def test_pairs_of_one_class_are_refused(tmp_path, capsys):
@@ -132,7 +154,7 @@ def test_rows_that_cannot_start_from_a_run_are_left_out(train, noisy, monkeypatc
     table = [{"model": model, "self_attention": True} for model in ("pt_decatt_word", "pt_decatt_char")]
     name = "decatt_quora"
     flags = [*tiny_flags(name, "--table", "--from"), "--noisy-pairs=1"]
-    flags = [flag for flag in flags if not flag.startswith("--noisy")]
+    flags = [flag for flag in flags if not flag.startswith(("--noisy", "--ngram"))]
     code = command_line.main(
         decatt_quora.recipe,
         decatt_quora.__doc__,
@@ -177,13 +199,38 @@ def test_figures_of_finished_runs(train, noisy, tmp_path, capsys):
     capsys.readouterr()
     assert decatt_figures.main(["--runs", str(run.folder.parents[1]), "--out", str(tmp_path / "figures")]) == 0
     assert "<svg" in (tmp_path / "figures" / "figure_1.svg").read_text("utf-8")
-    _, *lines = capsys.readouterr().out.splitlines()
+    _, _, *lines = capsys.readouterr().out.splitlines()
     texts = [text for query, candidate, _ in decatt_quora.EXAMPLES for text in (query, candidate)]
     assert [line[3:] for line in lines[:12]] == texts
     assert lines[13].split() == ["right", *"YYNYYY"]
-    ((name, *answers),) = [line.rsplit(maxsplit=6) for line in lines[14:] if line.startswith("decatt_char")]
+    ((name, *answers),) = [line.rsplit(maxsplit=6) for line in lines[14:] if line.startswith(run.settings["model"])]
     scores = run.score(*([(example[side],) for example in decatt_quora.EXAMPLES] for side in (0, 1)))
     assert name == run.settings["model"] and answers == ["NY"[int(score >= run.threshold)] for score in scores]
+
+
+def test_figure_1_needs_runs_of_its_curves(train, monkeypatch, tmp_path, capsys):
+    _, run = train(decatt_quora, "--model=ffnn_char")
+    monkeypatch.setattr(decatt_figures.comparison, "finished_runs", lambda *_: [run])
+    assert decatt_figures.main(["--out", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "no figure 1: it is drawn of runs of decatt_char and pt_decatt_char" in out and "ffnn_char  " in out
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_alignment_is_drawn(train):
+    _, run = train(decatt_quora, "--model=decatt_char")
+    encoded = SimpleNamespace(encoder=run.text_encoder)
+    ((title, figure),) = decatt_quora.figures(run.model, encoded, []).items()
+    axes, bar = figure.axes
+    first, second = (text.split() for text in decatt_quora.EXAMPLES[0][:2])
+    rows, columns = ([tick.get_text() for tick in ticks] for ticks in (axes.get_yticklabels(), axes.get_xticklabels()))
+    assert rows[:3] == first[:3] and columns[:3] == second[:3] and rows[-1] == columns[-1] == "?"
+    weights = np.array(axes.images[0].get_array())
+    assert weights.shape == (len(rows), len(columns))
+    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
+    assert title in (run.folder / "report.html").read_text("utf-8")
+    sums = train(decatt_quora, "--model=ffnn_char")[1]
+    assert decatt_quora.figures(sums.model, encoded, []) == {}
 
 
 def test_figures_need_runs(tmp_path, capsys):

@@ -103,6 +103,47 @@ def randomized(**arguments):
 
 
 @pytest.mark.parametrize("arguments", VARIANTS)
+def test_padding_may_come_first(arguments):
+    layer = randomized(**arguments)
+    expected = layer(QUERY, CANDIDATE, **MASKS)
+
+    def shifted(x, mask):
+        """Texts pushed to the end of their row, other numbers where they stood."""
+        order = np.argsort(mask, axis=-1, kind="stable")
+        return np.take_along_axis(x, order[..., None], axis=-2), np.take_along_axis(mask, order, axis=-1), order
+
+    query, query_mask, of_query = shifted(QUERY, MASKS["query_mask"])
+    candidate, candidate_mask, of_candidate = shifted(CANDIDATE, MASKS["candidate_mask"])
+    *vectors, alignment = map(np.array, layer(query, candidate, query_mask=query_mask, candidate_mask=candidate_mask))
+    for vector, same in zip(vectors, expected[:2], strict=True):
+        np.testing.assert_allclose(vector, same, atol=1e-4)
+    same = np.take_along_axis(np.array(expected[2]), of_query[:, None, :, None], axis=2)
+    same = np.take_along_axis(same, of_candidate[:, :, None], axis=3)
+    np.testing.assert_allclose(alignment, same, atol=1e-5)
+
+
+def test_padding_between_two_tokens_keeps_its_place():
+    gap = np.array([True, False, True, True, False])
+    for context, closes in ((0, True), (1, False)):
+        layer = randomized(context=context)
+        candidate = CANDIDATE[:, 0]
+        open_ = layer(QUERY, candidate, query_mask=np.tile(gap, (3, 1)))
+        closed = layer(QUERY[:, gap], candidate)
+        zeros = layer(QUERY * gap[:, None], candidate, query_mask=np.tile(gap, (3, 1)))
+        assert np.allclose(open_[0], closed[0], atol=1e-5) == closes
+        np.testing.assert_array_equal(open_[0], zeros[0])
+
+
+def test_a_text_without_tokens_gives_zeros():
+    masks = {side: mask.copy() for side, mask in MASKS.items()}
+    masks["query_mask"][0] = masks["candidate_mask"][1, 1] = False
+    layer = DecomposableAttention((5, 4), bias_initializer="ones")
+    query, candidate, alignment = map(np.array, layer(QUERY, CANDIDATE, **masks))
+    assert not query[0].any() and not candidate[1, 1].any() and not alignment[0].any() and not alignment[1, 1].any()
+    assert query[1].any() and candidate[1, 0].any()
+
+
+@pytest.mark.parametrize("arguments", VARIANTS)
 def test_equals_the_loops(arguments):
     layer = randomized(**arguments)
     v1, v2, alignment = map(np.array, layer(QUERY, CANDIDATE, **MASKS))

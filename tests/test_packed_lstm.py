@@ -6,6 +6,7 @@ import pytest
 
 from layers.packed_lstm import PackedLSTM
 from tests.checks import check_layer
+from zoo.models.matching import bidirectional_lstm
 
 ARGUMENTS = {
     "units": 5,
@@ -40,6 +41,16 @@ def test_as_the_lstm_of_keras(go_backwards):
     layer.build(x.shape)
     layer.set_weights([np.random.default_rng(1).normal(size=weight.shape) for weight in layer.weights])
     np.testing.assert_allclose(layer(x, mask=mask), of_keras(layer, x, mask), atol=1e-6)
+
+
+def test_both_directions():
+    x, mask = texts()
+    text, real = keras.Input((None, 3)), keras.Input((None,), dtype="bool")
+    model = keras.Model([text, real], bidirectional_lstm(5)(text, real))
+    forward, backward = (model.get_layer(f"{name}_lstm") for name in ("forward", "backward"))
+    expected = [of_keras(layer, x, mask) for layer in (forward, backward)]
+    assert backward.go_backwards
+    np.testing.assert_allclose(model([x, mask]), np.concatenate(expected, axis=-1), atol=1e-6)
 
 
 def test_weights_begin_as_those_of_keras():

@@ -152,7 +152,7 @@ def test_vectors_must_be_those_of_the_run_to_start_from(tmp_path, capsys):
         numbers = np.random.default_rng(len(name)).normal(size=(len(words), 4))
         lines = [" ".join([word, *map(str, row)]) for word, row in zip(words, numbers, strict=True)]
         (tmp_path / name).write_text("\n".join(lines) + "\n", "utf-8")
-    small = tiny_flags("rcnn_semeval")
+    small = tiny_flags("rcnn_semeval", "--embeddings")
 
     def run(*flags, vectors=()):
         files = [f"--embeddings={tmp_path / name}" for name in vectors]

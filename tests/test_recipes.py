@@ -64,7 +64,8 @@ def tiny_flags(name, *flags):
         knob, _, value = flag.removeprefix("--").replace("-", "_").partition("=")
         of_row |= {knob: value} if knob in ("model", "loss", "negatives_from") else {}
     is_table = {"--table", "--curve", "--losses", "--ablation"} & {*flags}
-    options = Options(start="a run" if "--from" in flags else None)
+    start, vectors = (any(flag.startswith(name) for flag in flags) for name in ("--from", "--embeddings"))
+    options = Options(start="a run" if start else None, embeddings=("a file",) if vectors else ())
     dead = () if is_table else RECIPES[name].recipe(tuning.hyperparameters(**of_row)).dead_knobs(options)
     return [f"--{knob.replace('_', '-')}={value}" for knob, value in tiny(name).items() if knob not in dead]
 

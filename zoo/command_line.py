@@ -19,6 +19,7 @@ from zoo.evaluation import direction, is_classification, is_ranking
 from zoo.recipe import Options, Recipe
 from zoo.training import train
 
+_ABOVE_ZERO = ("learning_rate", "attend_gain", "vector_deviation")  # knobs of which 0 would train nothing
 _SHARES = ("dropout", "word_dropout", "held_out")  # knobs of which 1 would be all
 SAMPLE = "This is the built-in, made-up sample: its figures are not comparable to the paper's."
 
@@ -85,29 +86,30 @@ def _check_use(parser, recipe, flags, values, rows, asked):
         parser.error(f"--tune searches one model: leave --{asked[0]} out")
     if flags.tune and flags.seeds > 1:
         parser.error("--tune trains each trial with one seed: leave --seeds out")
+    chosen = [recipe(tuning.hyperparameters(**values | row)) for row in rows or [{}]]
+    # Of a table those rows start from an earlier run that are meant to.
+    starts = [flags.start if not rows or row.continues else None for row in chosen]
+    options = [Options(embeddings=tuple(flags.embeddings), start=start) for start in starts]
+    dead = set.intersection(*(set(row.dead_knobs(its)) for row, its in zip(chosen, options, strict=True)))
     if flags.tune:
-        chosen = recipe(tuning.hyperparameters(**values))
-        if chosen.build is None:
+        if chosen[0].build is None:
             parser.error(f"--tune needs a model that is trained. Received: --model {values['model']}")
-        if {knob.name for knob in tuning.knobs(recipe)} <= {*values, *chosen.fixed, *chosen.without_effect}:
+        if {knob.name for knob in tuning.knobs(recipe)} <= {*values, *chosen[0].fixed, *dead}:
             parser.error(f"--tune needs a knob that is not set. Received: {values}")
-    of_rows = [recipe(tuning.hyperparameters(**values | row)) for row in rows or [{}]]
-    for name in set.intersection(*(set(row.without_effect) for row in of_rows)) & values.keys():
-        flag = f"--{name.replace('_', '-')} {values[name]}"
-        parser.error(f"the model that is trained does not have this knob. Received: {flag}")
     if flags.start:
         if not all((flags.start / name).is_file() for name in ("model.keras", "recipe.json")):
             parser.error(f"--from must name the folder of a run with a trained model. Received: {str(flags.start)!r}")
         if recipe(tuning.hyperparameters(**values)).build is None:
             parser.error(f"--from needs a model that is trained. Received: --model {values['model']}")
-        replaced = [set(row.replaced_by_start) for row in of_rows if row.continues] or [set()]
-        for name in set.intersection(*replaced) & values.keys():
-            flag = f"--{name.replace('_', '-')} {values[name]}"
-            parser.error(f"--from takes the place of the pre-training that this knob is of. Received: {flag}")
-    if flags.embeddings and "embedding_size" in values and all(row.takes_embeddings for row in of_rows):
-        parser.error(
-            f"--embeddings says how many numbers a word has. Received: --embedding-size {values['embedding_size']}"
-        )
+    if flags.embeddings and not any(row.build and row.takes_embeddings for row in chosen):
+        parser.error(f"--embeddings needs a model that takes word vectors. Received: --model {chosen[0].model}")
+    for name in dead & values.keys():
+        if all(name in row.without_effect for row in chosen):
+            why = "the model that is trained does not have this knob"
+        else:
+            of_start = flags.start and any(name in row.replaced_by_start for row in chosen)
+            why = f"{'--from' if of_start else '--embeddings'} takes the place of this knob"
+        parser.error(f"{why}. Received: --{name.replace('_', '-')} {values[name]}")
     if flags.replicas and flags.strategy != "mirrored":
         parser.error(f"--replicas needs --strategy mirrored. Received: --replicas {flags.replicas}")
     if flags.tuner and not flags.tune:
@@ -166,7 +168,7 @@ def _parser(doc, space, meanings, tables):
             number = arguments.count if knob.min_value == 0 else arguments.positive
             if kind == "Float":
                 number = arguments.share if knob.name in _SHARES else arguments.rate
-                number = arguments.above_zero if knob.name == "learning_rate" else number
+                number = arguments.above_zero if knob.name in _ABOVE_ZERO else number
             knobs.add_argument(flag, dest=knob.name, type=number, metavar=kind.upper(), help=help_)
     return parser
 

@@ -7,9 +7,10 @@ a question of another cluster (Tomar et al. 2017, section 4.1), in equal parts a
 2. one that shares a single word, |T(q) & T(q')| = 1;
 3. one that shares all but one word, on either side: |T(q) - T(q')| = |T(q') - T(q)| = 1.
 
-Where a question has none of kind 3 it is given one of kind 2, and else of kind 1. A candidate of kind 2 comes from
-an index of words, one of kind 3 from an index of the hashes of T(q) without one word; both are then counted out,
-so that a hash in common is never enough. What is drawn depends on the seed and the corpus alone.
+Where none of kind 3 is found for a question, in a few draws, it is given one of kind 2, and else of kind 1. A candidate
+of kind 2 comes from an index of words, one of kind 3 from an index of the hashes of T(q) without one word, past the
+question's own cluster; both are then counted out, so that a hash in common is never enough. What is drawn depends on
+the seed and the corpus alone.
 
 Questions of the same words in the same order are one question, however they are spelt, and clusters that share a
 question are one cluster: else a pair could be a match and none.
@@ -140,7 +141,7 @@ class Corpus:
                 drawn = draw(query[rows], random)
                 good = (drawn >= 0) & (self.cluster[drawn] != self.cluster[query[rows]])
                 # Of the same words, it is the same question.
-                good &= (self._hash[drawn] != self._hash[query[rows]]) | (self._sizes[query[rows]] == 0)
+                good &= self._hash[drawn] != self._hash[query[rows]]
                 rows, drawn = rows[good], drawn[good]
                 good = self._is_of_kind(query[rows], drawn, wanted)
                 found[rows[good]], got[rows[good]] = drawn[good], wanted
@@ -175,7 +176,7 @@ class Corpus:
         self._text_places = np.stack([ends[:-1], ends[1:]], axis=1)[kept]
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # slow to import
 
-        self._is_function_word = np.array([word in ENGLISH_STOP_WORDS for word in words] or [False])
+        self._is_function_word = np.array([word in ENGLISH_STOP_WORDS for word in words])
 
     def _index(self):
         # Questions by cluster.
@@ -196,15 +197,22 @@ class Corpus:
         total = np.zeros(len(self._tokens) + 1, "uint64")
         np.cumsum(self._hash_of_word[self._tokens], out=total[1:])
         self._hash = total[self._starts[1:]] - total[self._starts[:-1]]
-        keys = self._hash[owner] - self._hash_of_word[self._tokens]
+        # A stable sort keeps the questions of one cluster side by side under each key.
+        places, owner = self._places(self._by_cluster), np.repeat(self._by_cluster, self._sizes[self._by_cluster])
+        keys = self._hash[owner] - self._hash_of_word[self._tokens[places]]
         order = np.argsort(keys, kind="stable")
-        self._keys, self._key_owners = keys[order], owner[order]
-        # Of each question the words without which it is as one of another cluster: places in `_tokens`.
-        first = np.flatnonzero(np.diff(self._keys, prepend=~self._keys[:1]))
-        clusters = self.cluster[self._key_owners]
-        differ = np.minimum.reduceat(clusters, first) != np.maximum.reduceat(clusters, first) if len(first) else first
-        self._twin_places = np.sort(order[np.repeat(differ, np.diff(first, append=len(order)))]).astype("int32")
-        self._twin_starts = np.searchsorted(self._twin_places, self._starts)
+        keys, places, self._key_owners = keys[order], places[order], owner[order]
+        new_key = np.diff(keys, prepend=~keys[:1]) != 0
+        new_cluster = new_key | (np.diff(self.cluster[self._key_owners], prepend=-1) != 0)
+        of_key, of_cluster = (np.append(np.flatnonzero(new), len(keys)) for new in (new_key, new_cluster))
+        # The words without which a question is as one of another cluster, places in `_tokens`; of each, from where to
+        # where its key is, and within it its own cluster.
+        differ = np.repeat(np.diff(np.searchsorted(of_cluster, of_key)) > 1, np.diff(of_key))
+        twins = np.flatnonzero(differ & (self._sizes[self._key_owners] > 1))
+        twins = twins[np.argsort(places[twins])]
+        self._twin_starts = np.searchsorted(places[twins], self._starts)
+        around = [(bounds, np.searchsorted(bounds, twins, "right")) for bounds in (of_key, of_cluster)]
+        self._twin_ranges = np.stack([bounds[at - side] for bounds, at in around for side in (1, 0)], axis=1)
 
     # Drawing; -1 where there is nothing to draw.
 
@@ -213,7 +221,7 @@ class Corpus:
         start = self._cluster_starts[self.cluster[query]]
         size = self._cluster_starts[self.cluster[query] + 1] - start
         step = 1 + (random.random(len(query)) * (size - 1)).astype("int64")
-        return self._by_cluster[start + (self._place_in_cluster[query] + step) % np.maximum(size, 1)].astype("int64")
+        return self._by_cluster[start + (self._place_in_cluster[query] + step) % size].astype("int64")
 
     def _draw_any(self, query, random):
         return random.integers(len(self), size=len(query))
@@ -224,12 +232,13 @@ class Corpus:
         return _one_of(self._postings, start, np.where(token < 0, start, end), random)
 
     def _draw_all_but_one(self, query, random):
-        place = _one_of(self._twin_places, self._twin_starts[query], self._twin_starts[query + 1], random)
-        if not len(self._tokens):
-            return place
-        key = self._hash[query] - self._hash_of_word[self._tokens[place]]
-        start, end = (np.searchsorted(self._keys, key, side) for side in ("left", "right"))
-        return _one_of(self._key_owners, start, np.where((place < 0) | (self._sizes[query] < 2), start, end), random)
+        twins = np.arange(len(self._twin_ranges))
+        twin = _one_of(twins, self._twin_starts[query], self._twin_starts[query + 1], random)
+        found = np.flatnonzero(twin >= 0)
+        start, end, own, own_end = self._twin_ranges[twin[found]].T
+        place = start + (random.random(len(found)) * (end - start - (own_end - own))).astype("int64")
+        twin[found] = self._key_owners[place + (place >= own) * (own_end - own)]
+        return twin
 
     # Counting.
 

@@ -131,8 +131,8 @@ class Recipe:
         fixed: knobs that a search leaves alone.
         without_effect: knobs of networks that the recipe has and this row's network has not: a search leaves them
             alone, a command that sets one for this row alone is refused, and they are not recorded.
-        replaced_by_start: knobs of a pre-training that is not done where the run starts from an earlier one: refused
-            beside it, and not recorded.
+        replaced_by_start, replaced_by_vectors: knobs that an earlier run to start from takes the place of, and those
+            that files of word vectors do: refused beside them, not searched and not recorded.
         on_sample: values of knobs for the made-up sample, which is smaller than the real data.
     """
 
@@ -179,10 +179,11 @@ class Recipe:
     fixed: tuple[str, ...] = ("model",)
     without_effect: tuple[str, ...] = ()
     replaced_by_start: tuple[str, ...] = ()
+    replaced_by_vectors: tuple[str, ...] = ("embedding_size",)
     on_sample: dict = field(default_factory=dict)
 
     def dead_knobs(self, options: Options) -> tuple[str, ...]:
         """The knobs without effect on a run under these options: what they are of is not there, or given."""
         of_start = self.replaced_by_start if options.start else ()
-        of_vectors = ("embedding_size",) if options.embeddings and self.takes_embeddings else ()
+        of_vectors = self.replaced_by_vectors if options.embeddings and self.takes_embeddings else ()
         return self.without_effect + of_start + of_vectors

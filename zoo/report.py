@@ -54,12 +54,7 @@ def write(run: Run, published: dict[str, dict[str, float]], data_lines: list[str
     history = _read_history(run.folder / "history.csv")
     content = {
         "settings": run.settings,
-        # Given vectors have their own size.
-        "knobs": {
-            name: value
-            for name, value in run.settings["knobs"].items()
-            if name != "embedding_size" or not run.settings["embeddings"]["files"]
-        },
+        "knobs": run.settings["knobs"],
         "columns": [heading for heading, _ in columns],
         "metrics": [
             (_METRIC_NAMES.get(name, name), [column.get(name) for _, column in columns]) for name in metric_keys

@@ -122,7 +122,8 @@ def train(recipe: Recipe, folder: Path, dataset: Dataset, options: Options, seed
         folder: of the run, empty but for what a training that was cut off left.
         dataset: the loaded data; ``train`` and ``dev`` must have groups.
         options: how to train.
-        seed: of weights, order of the data, dropout and random word vectors.
+        seed: of weights, order of the data, dropout and random word vectors; of what is drawn of the training groups,
+            and of noise.
 
     Returns:
         The run, as `zoo.runs.load` reads it back.

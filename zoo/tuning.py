@@ -76,7 +76,7 @@ def tune(
     """
     space = hyperparameters(**values)
     first: Recipe = recipe(space)
-    left_alone = [name for name in (*first.fixed, *first.without_effect) if name in space.values]
+    left_alone = [name for name in (*first.fixed, *first.dead_knobs(options)) if name in space.values]
     settled = values | {name: space.get(name) for name in left_alone}
     space = hyperparameters(**settled)
     recipe(space)

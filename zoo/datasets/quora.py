@@ -81,7 +81,7 @@ def load(folder: str | Path, seed: int = SEED) -> Dataset:
 
 
 def draw(pairs: list[Group], count: int, seed: int = SEED) -> list[Group]:
-    """``count`` of the pairs, in their order; fewer are always among more. 0 gives all of them."""
+    """``count`` of the pairs, in their order; fewer are among more of the same seed. 0 gives all of them."""
     if not count or count >= len(pairs):
         return pairs
 

@@ -30,7 +30,7 @@ def decatt(
             project to 200; the other paper does not.
         units: of every network.
         context, self_attention, values, max_distance: see `DecomposableAttention`.
-        dropout: rate after the layers of the networks.
+        dropout: rate between the layers of the networks, and after those of the head.
         attend_gain: the kernels of the network that attends begin this many times as large as Glorot's, or as
             `initializer`'s if it is 1. Where vectors and kernels begin small, all words are aligned alike, and stay so.
         initializer: of the networks' kernels.

@@ -10,6 +10,7 @@ from tests.test_recipes import tiny_flags
 from tests.toy_models import embeddings
 from zoo import command_line, runs, tuning
 from zoo.data import Group
+from zoo.recipe import Options
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +101,25 @@ def test_another_seed_learns_from_other_pairs():
     augment = decatt_quora.recipe(tuning.hyperparameters(train_pairs=10, both_orders=False)).augment
     one, again, two = ({pair.id for pair in augment(pairs, seed)} for seed in (1, 1, 2))
     assert one == again and len(one) == len(two) == 10 and one != two
+
+
+def test_a_search_leaves_alone_what_vectors_of_a_file_give(tmp_path, monkeypatch):
+    searched = []
+
+    def train(chosen, place, dataset, options, seed):
+        searched.append({*options.knobs})
+        raise RuntimeError("enough is known")
+
+    monkeypatch.setattr(tuning, "train", train)
+    said = []
+    options = Options(embeddings=("vectors.txt",), say=said.append)
+    dataset = SimpleNamespace(metrics=("accuracy",))
+    settings = {"values": {"model": "decatt_glove"}, "trials": 2, "tuner": "random"}
+    with pytest.raises(RuntimeError):
+        tuning.tune(decatt_quora.recipe, dataset, tmp_path, options, **settings)
+    given = {"embedding_size", "vector_deviation"}
+    assert searched and not given & {*searched[0]} and "attend_gain" in searched[0]
+    assert "attend_gain" in said[0] and not any(name in said[0] for name in given)
 
 
 def test_a_search_leaves_alone_what_is_learnt_from():

@@ -6,6 +6,8 @@
 import keras
 from keras import ops
 
+COMBINERS = ("sum", "sqrtn")  # as TensorFlow's lookups name them
+
 
 @keras.saving.register_keras_serializable(package="pairzoo")
 class CharNgramEmbedding(keras.layers.Layer):
@@ -15,6 +17,9 @@ class CharNgramEmbedding(keras.layers.Layer):
     misspelt word and one that training never saw get a vector near those of their kin.
 
         e(w) = sum over the n-grams g of w of table[g]
+
+    With ``combiner="sqrtn"`` it is divided by the square root of their number, so that vectors drawn for long words are
+    no longer than those for short ones: where tokens are aligned by inner products, sums draw all weight to long words.
 
     The ids are made of the texts by `zoo.text.TextEncoder` with `ngram_sizes`. A table may have a million rows:
     those of a batch alone are read, and the gradient holds no other; `zoo.optimizers.Adagrad` writes no other.
@@ -26,6 +31,7 @@ class CharNgramEmbedding(keras.layers.Layer):
         num_ngrams: rows of the table, that of padding included.
         units: d.
         initializer: of the table; the default is the paper's N(0, 0.01^2).
+        combiner: `"sum"`, the paper's, or `"sqrtn"`.
 
     Input shape:
         `[..., G]`, integers; what is 0 (padding) or below (an n-gram without a row) adds nothing. An n-gram that
@@ -38,7 +44,7 @@ class CharNgramEmbedding(keras.layers.Layer):
         None is computed; a token of padding alone has the zero vector.
 
     Raises:
-        ValueError: if `num_ngrams` or `units` is not a positive integer.
+        ValueError: if `num_ngrams` or `units` is not a positive integer, or for another `combiner`.
 
     Example:
         >>> layer = CharNgramEmbedding(num_ngrams=100, units=4)
@@ -46,13 +52,16 @@ class CharNgramEmbedding(keras.layers.Layer):
         TensorShape([1, 2, 4])
     """
 
-    def __init__(self, num_ngrams, units, initializer=None, **kwargs):
+    def __init__(self, num_ngrams, units, initializer=None, combiner="sum", **kwargs):
         for name, value in (("num_ngrams", num_ngrams), ("units", units)):
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
+        if combiner not in COMBINERS:
+            raise ValueError(f"`combiner` must be one of {COMBINERS}. Received: combiner={combiner!r}")
         super().__init__(**kwargs)
         self.num_ngrams = num_ngrams
         self.units = units
+        self.combiner = combiner
         self.initializer = keras.initializers.get(
             keras.initializers.RandomNormal(stddev=0.01) if initializer is None else initializer
         )
@@ -66,7 +75,10 @@ class CharNgramEmbedding(keras.layers.Layer):
     def call(self, ids):
         # TensorFlow's variable, not what it holds: a lookup in that copies the table whenever a row is written.
         vectors = ops.take(self.table.value, ops.maximum(ids, 0), axis=0)
-        sums = ops.einsum("...g,...gd->...d", ops.cast(ids > 0, vectors.dtype), vectors)
+        real = ops.cast(ids > 0, vectors.dtype)
+        sums = ops.einsum("...g,...gd->...d", real, vectors)
+        if self.combiner == "sqrtn":
+            sums *= ops.rsqrt(ops.maximum(ops.sum(real, axis=-1, keepdims=True), 1))
         return ops.cast(sums, self.compute_dtype)
 
     def compute_mask(self, inputs, previous_mask=None):
@@ -80,4 +92,5 @@ class CharNgramEmbedding(keras.layers.Layer):
             "num_ngrams": self.num_ngrams,
             "units": self.units,
             "initializer": keras.initializers.serialize(self.initializer),
+            "combiner": self.combiner,
         }

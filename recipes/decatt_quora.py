@@ -33,7 +33,7 @@ import keras
 import numpy as np
 
 from recipes.knob_meanings import MEANINGS
-from recipes.question_pairs import SIZES, question_pairs
+from recipes.question_pairs import OF_NETWORK, OF_NGRAMS, question_pairs
 from zoo import noisy_pairs, samples
 from zoo.command_line import main
 from zoo.datasets import quora
@@ -123,19 +123,21 @@ def pretrain(model, encoded, fit, *, noise, build):
                 f"{fit.recipe.model} goes on from a run of decatt_noisy. "
                 f"Received: {str(start.folder)!r}, a run of {start.settings['recipe']}"
             )
+        ngrams_alone = "noisy" in fit.recipe.model
         there = {weight.path: weight.shape for weight in start.model.weights}
-        needed = [weight for weight in model.weights if "noisy" not in fit.recipe.model or "ngram" in weight.path]
-        if lacking := [weight.path for weight in needed if there.get(weight.path) != weight.shape]:
-            knobs = start.settings["knobs"]
-            differ = [
-                f"{name} {knobs[name]} there, {value} here"
-                for name, value in fit.options.knobs.items()
-                if name in SIZES and knobs.get(name, value) != value
-            ]
+        needed = [weight for weight in model.weights if "ngram" in weight.path or not ngrams_alone]
+        lacking = [weight.path for weight in needed if there.get(weight.path) != weight.shape]
+        knobs = start.settings["knobs"]
+        differ = [
+            f"{name} {knobs[name]} there, {value} here"
+            for name, value in fit.options.knobs.items()
+            if name in (OF_NGRAMS if ngrams_alone else OF_NETWORK) and knobs.get(name, value) != value
+        ]
+        if lacking or differ:
             raise ValueError(
                 f"{fit.recipe.model} must find its weights in the run to start from: same sizes, same knobs. "
                 f"Received: {str(start.folder)!r}, {'; '.join(differ) or 'of another network'}; "
-                f"{len(lacking)} weights are not there, such as {lacking[0]}"
+                f"{len(lacking)} weights are not there{', such as ' + lacking[0] if lacking else ''}"
             )
     else:
         corpus = noisy_pairs.Corpus(noisy_pairs.clusters_of_pairs(encoded.dataset.splits["train"]))

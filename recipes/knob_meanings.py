@@ -23,6 +23,7 @@ MEANINGS = {
     "idf_weights": "multiply each word vector by the word's inverse document frequency",
     "overlap": "word-overlap features beside the network: none, shared words, or the query's share that is covered",
     "ngrams": "lengths of the character n-grams",
+    "ngram_combiner": "n-grams of a word: their sum, or that divided by the square root of their number",
     "ngram_rows": "rows that n-grams are hashed to, without --ngram-vocabulary",
     "ngram_vocabulary": "only this many n-grams, the most frequent, each with its row; 0 hashes all of them",
     # Network

@@ -27,9 +27,10 @@ MODELS = [
     "pt_ffnn_char",  # not in the paper: what pre-training gives without alignment
 ]
 NOISE = ("noisy_pairs", "noisy_epochs", "noisy_batch_size")
-# What the shapes of weights depend on.
-SIZES = (
-    "embedding_size",
+# What must be the same where a model takes over another's n-grams, and where it takes all weights.
+OF_NGRAMS = ("ngram_combiner", "embedding_size")
+OF_NETWORK = (
+    *OF_NGRAMS,
     "units",
     "context",
     "self_attention",
@@ -64,6 +65,7 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
     sizes = hp.Choice("ngrams", ["3", "4", "5", "3+4", "4+5", "3+4+5"], default="5")  # 4.1, tuned; 5 is best
     rows = hp.Int("ngram_rows", 10_000, 2_000_000, step=10_000, default=200_000)  # not given; ours
     vocabulary = hp.Int("ngram_vocabulary", 0, 2_000_000, default=0)  # not given; 0 hashes every n-gram
+    combiner = hp.Choice("ngram_combiner", ["sum", "sqrtn"], default="sum")  # 3.3: sums
     size = hp.Int("embedding_size", 50, 500, step=50, default=300)  # 4.1
     units = hp.Int("units", 50, 800, step=50, default=400)  # 4.1: every network has 400, 200
     # From small weights every word is aligned with all others alike, and stays so: e_ij must differ from the start.
@@ -118,7 +120,9 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
                 **shape,
             )
         table = (encoded.encoder.vocabulary_size, size)
-        return _FAMILIES[family](table, char_ngrams=by_char, deviation=deviation, dropout=dropout, **shape)
+        return _FAMILIES[family](
+            table, char_ngrams=by_char, combiner=combiner, deviation=deviation, dropout=dropout, **shape
+        )
 
     return Recipe(
         model=f"{model}, {train_pairs:,} pairs" if train_pairs else model,
@@ -166,7 +170,7 @@ def _without_effect(model, by_char, without_noise, vocabulary, self_attention):
     """The knobs that a row does not have."""
     dead = set()
     if not by_char:
-        dead |= {"ngrams", "ngram_rows", "ngram_vocabulary"}
+        dead |= {"ngrams", "ngram_rows", "ngram_vocabulary", "ngram_combiner"}
     elif vocabulary:
         dead |= {"ngram_rows"}
     if "decatt" not in model:

@@ -12,15 +12,20 @@ IDS = np.array([[[1, 2, 2], [3, 0, 0]], [[4, 5, 0], [0, 0, 0]], [[2, -1, 0], [6,
 
 
 def test_promises():
-    check_layer(CharNgramEmbedding, {"num_ngrams": 9, "units": 4, "initializer": "ones"}, {"ids": IDS})
+    check_layer(
+        CharNgramEmbedding, {"num_ngrams": 9, "units": 4, "initializer": "ones", "combiner": "sqrtn"}, {"ids": IDS}
+    )
 
 
-def test_equals_the_loop():
-    layer = CharNgramEmbedding(7, 4)
+@pytest.mark.parametrize("combiner", ["sum", "sqrtn"])
+def test_equals_the_loop(combiner):
+    layer = CharNgramEmbedding(7, 4, combiner=combiner)
     found = np.array(layer(IDS))
     table = np.array(layer.table).astype("float64")
     for place in np.ndindex(IDS.shape[:-1]):
         expected = sum((table[ngram] for ngram in IDS[place] if ngram > 0), np.zeros(4))
+        if combiner == "sqrtn":
+            expected /= np.sqrt(max(1, (IDS[place] > 0).sum()))
         np.testing.assert_allclose(found[place], expected, atol=1e-6)
     assert 0.005 < table.std() < 0.02
 
@@ -55,3 +60,8 @@ def test_half_precision_casts_the_sums_and_not_the_table():
 def test_errors(name):
     with pytest.raises(ValueError, match=f"Received: {name}=0"):
         CharNgramEmbedding(**{"num_ngrams": 5, "units": 4, name: 0})
+
+
+def test_another_combiner_is_refused():
+    with pytest.raises(ValueError, match="Received: combiner='mean'"):
+        CharNgramEmbedding(5, 4, combiner="mean")

@@ -20,13 +20,14 @@ def decatt(
     max_distance=10,
     dropout=0.1,
     deviation=0.01,
+    combiner="sum",
     attend_gain=1.0,
     initializer="glorot_uniform",
 ):
     """The tokens of query and candidate aligned, compared in pairs, and the comparisons summed.
 
     Args:
-        embeddings, char_ngrams, trainable_embeddings, projection, deviation: see `parts.token_vectors`. Parikh et al.
+        embeddings, char_ngrams, trainable_embeddings, projection, deviation, combiner: see `parts.token_vectors`. Parikh et al.
             project to 200; the other paper does not.
         units: of every network.
         context, self_attention, values, max_distance: see `DecomposableAttention`.
@@ -49,6 +50,7 @@ def decatt(
         projection=projection,
         use_bias=False,
         deviation=deviation,
+        combiner=combiner,
     )
     query_vector, candidate_vector, _ = DecomposableAttention(
         units,

@@ -16,12 +16,13 @@ def ffnn(
     trigram_units=0,
     dropout=0.1,
     deviation=0.01,
+    combiner="sum",
     initializer="glorot_uniform",
 ):
     """Each question is the sum of its tokens' vectors beside that of its trigrams of tokens; order is lost.
 
     Args:
-        embeddings, char_ngrams, trainable_embeddings, deviation: see `parts.token_vectors`.
+        embeddings, char_ngrams, trainable_embeddings, deviation, combiner: see `parts.token_vectors`.
         units: of the network on the pair.
         trigram_units: units of a ReLU layer on each trigram before the sum; 0 for none, as the paper.
         dropout: rate after each layer of the network.
@@ -39,6 +40,7 @@ def ffnn(
         char_ngrams=char_ngrams,
         trainable=trainable_embeddings,
         deviation=deviation,
+        combiner=combiner,
     )
     network = keras.layers.Dense(trigram_units, activation="relu", name="trigrams") if trigram_units else None
     pool = MaskedPooling("sum", name="sums")

@@ -62,6 +62,7 @@ def token_vectors(
     l2=0.0,
     dropout=0.0,
     deviation=0.01,
+    combiner="sum",
 ):
     """Looks up the distinct tokens of some texts, by word or as sums of character n-grams.
 
@@ -78,6 +79,7 @@ def token_vectors(
         dropout: rate on the vectors; a word loses the same numbers wherever these texts hold it
             (Gal and Ghahramani 2016, section 4.2); under JAX, each position by itself.
         deviation: a drawn table is from N(0, deviation^2); Tomar et al. 2017 have 0.01.
+        combiner: of n-grams, see `CharNgramEmbedding`.
 
     Returns:
         The tokens' vectors ``[U, d]``, and for each id tensor its places in them, ``[..., T]``; the vectors of a
@@ -88,7 +90,7 @@ def token_vectors(
     size, width = embeddings.shape if given else embeddings
     drawn = keras.initializers.RandomNormal(stddev=deviation)
     if char_ngrams:
-        table = CharNgramEmbedding(size, width, drawn, name="char_ngram_embedding")
+        table = CharNgramEmbedding(size, width, drawn, combiner, name="char_ngram_embedding")
         vectors = table(tokens)
         if given:
             table.set_weights([embeddings])

@@ -27,8 +27,8 @@ def decatt(
     """The tokens of query and candidate aligned, compared in pairs, and the comparisons summed.
 
     Args:
-        embeddings, char_ngrams, trainable_embeddings, projection, deviation, combiner: see `parts.token_vectors`. Parikh et al.
-            project to 200; the other paper does not.
+        embeddings, char_ngrams, trainable_embeddings, projection, deviation, combiner: see `parts.token_vectors`.
+            Parikh et al. project to 200; the other paper does not.
         units: of every network.
         context, self_attention, values, max_distance: see `DecomposableAttention`.
         dropout: rate between the layers of the networks, and after those of the head.

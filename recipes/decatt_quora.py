@@ -24,6 +24,9 @@ before that changes (`--vector-deviation 0.01 --attend-gain 1`: .74 on dev, belo
 is tuned on dev for each run, the paper's is 0.3; n-grams are hashed to a fixed number of rows, and a word is cut at
 30 characters; dropout stands between the layers of a network, and no text begins with a NULL token; Paralex's pairs
 are linked to clusters, of which positives are drawn. Sizes that the paper does not give are ours.
+
+The paper's sums of n-grams are long vectors for long words, to which they draw the alignment: `--ngram-combiner sqrtn`
+divides them by the square root of their number.
 """
 
 import sys

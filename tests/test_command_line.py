@@ -224,7 +224,7 @@ def test_vectors_of_a_file_have_their_size(small_file, tmp_path, capsys):
     vectors.write_text("the 1.0 2.0\n")
     with pytest.raises(SystemExit):
         run_pairs("--train", small_file, "--runs", tmp_path / "runs", "--embeddings", vectors, *TINY)
-    assert "--embeddings says how many numbers a word has. Received: --embedding-size 8" in capsys.readouterr().err
+    assert "--embeddings takes the place of this knob. Received: --embedding-size 8" in capsys.readouterr().err
 
 
 def test_strict_refuses_shared_queries(tmp_path, capsys):

@@ -232,8 +232,9 @@ class Corpus:
         return _one_of(self._postings, start, np.where(token < 0, start, end), random)
 
     def _draw_all_but_one(self, query, random):
-        twins = np.arange(len(self._twin_ranges))
-        twin = _one_of(twins, self._twin_starts[query], self._twin_starts[query + 1], random)
+        if not len(self._twin_ranges):
+            return np.full(len(query), -1)
+        twin = _place_in(self._twin_starts[query], self._twin_starts[query + 1], random)
         found = np.flatnonzero(twin >= 0)
         start, end, own, own_end = self._twin_ranges[twin[found]].T
         place = start + (random.random(len(found)) * (end - start - (own_end - own))).astype("int64")
@@ -335,5 +336,10 @@ def _one_of(values, start, end, random):
     """One of ``values[start:end]`` for each start and end; -1 where there is none."""
     if not len(values):
         return np.full(len(start), -1)
-    place = start + (random.random(len(start)) * (end - start)).astype("int64")
-    return np.where(end > start, values[np.minimum(place, len(values) - 1)], -1).astype("int64")
+    place = _place_in(start, end, random)
+    return np.where(place < 0, -1, values[place]).astype("int64")
+
+
+def _place_in(start, end, random):
+    """A number from each start to before its end; -1 where there is none."""
+    return np.where(end > start, start + (random.random(len(start)) * (end - start)).astype("int64"), -1)

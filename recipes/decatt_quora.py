@@ -22,11 +22,10 @@ within an epoch of a small training set; vectors begin as N(0, 0.05^2) and the k
 Glorot's, for from small ones every word is aligned with all others alike, and 31,697 pairs are learnt by heart
 before that changes (`--vector-deviation 0.01 --attend-gain 1`: .74 on dev, below the sums of words); the threshold
 is tuned on dev for each run, the paper's is 0.3; n-grams are hashed to a fixed number of rows, and a word is cut at
-30 characters; dropout stands between the layers of a network, and no text begins with a NULL token; Paralex's pairs
-are linked to clusters, of which positives are drawn. Sizes that the paper does not give are ours.
-
-The paper's sums of n-grams are long vectors for long words, to which they draw the alignment: `--ngram-combiner sqrtn`
-divides them by the square root of their number.
+30 characters; a sum of n-grams is divided by the square root of their number, for else long words have long vectors,
+to which the alignment is drawn (`--ngram-combiner sum`: below `decatt_word`); dropout stands between the layers of a
+network, and no text begins with a NULL token; Paralex's pairs are linked to clusters, of which positives are drawn.
+Sizes that the paper does not give are ours.
 """
 
 import sys
@@ -132,9 +131,9 @@ def pretrain(model, encoded, fit, *, noise, build):
         lacking = [weight.path for weight in needed if there.get(weight.path) != weight.shape]
         knobs = start.settings["knobs"]
         differ = [
-            f"{name} {knobs[name]} there, {value} here"
+            f"{name} {knobs.get(name)} there, {value} here"
             for name, value in fit.options.knobs.items()
-            if name in (OF_NGRAMS if ngrams_alone else OF_NETWORK) and knobs.get(name, value) != value
+            if name in (OF_NGRAMS if ngrams_alone else OF_NETWORK) and knobs.get(name) != value
         ]
         if lacking or differ:
             raise ValueError(

@@ -73,7 +73,7 @@ def test_without_a_run_noise_is_made_of_the_training_pairs(train, model, monkeyp
     monkeypatch.setattr(decatt_quora, "pretrain", pretrain)
     code, run = train(decatt_quora, f"--model={model}", "--train-pairs=300")
     assert code == 0 and "all but one" in capsys.readouterr().out
-    assert "A word is the sum of its character n-grams" in (run.folder / "README.md").read_text("utf-8")
+    assert "A word is made of its character n-grams" in (run.folder / "README.md").read_text("utf-8")
     assert seen["settings"] == {"dropout": 0.0} and run.metrics["training"]["num_train"] == 600
     learnt = {weight.path: np.array(weight) for weight in seen["pre-trained"].weights}
     changed = {path for path, value in learnt.items() if not np.array_equal(value, seen["drawn"][path])}

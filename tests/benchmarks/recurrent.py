@@ -1,6 +1,7 @@
 """Recurrences from token ids: QRNN and CTRN against LSTM and GRU, GatedConv against them.
 
-YahooQA's answers, 300 numbers a word, 50 tokens; the table of word vectors is frozen.
+YahooQA's answers, 300 numbers a word, 50 tokens; the table of word vectors is frozen, but for QA-LSTM's, which reads
+insuranceQA's.
 """
 
 import keras
@@ -9,6 +10,7 @@ import tensorflow as tf
 
 from layers.gated_conv import GatedConv
 from layers.masked_pooling import MaskedPooling
+from layers.masking import token_mask
 from tests.benchmarks.measure import Contestant
 from tests.benchmarks.texts import VOCABULARY, pairs
 from zoo import losses, optimizers
@@ -16,6 +18,8 @@ from zoo.datasets import insurance_qa, yahoo_qa
 from zoo.models import parts
 from zoo.models.ctrn import ctrn
 from zoo.models.lstm import lstm
+from zoo.models.matching import Reader, matching
+from zoo.models.qa_lstm import qa_lstm
 from zoo.models.qrnn import qrnn
 
 SIZE = 300
@@ -26,6 +30,7 @@ def families(data):
     answers = np.squeeze(pairs(yahoo_qa.load, data / "yahooqa", 256, 50)["candidate"], 1)
     long_answers = np.squeeze(pairs(insurance_qa.load, data / "insuranceqa", 256, 100)["candidate"], 1)
     of_pairs = pairs(yahoo_qa.load, data / "yahooqa", 128, 50)
+    long_pairs = pairs(insurance_qa.load, data / "insuranceqa", 64, 200)
     keras_rows = {
         "Keras LSTM": (keras_reader, {"reader": "LSTM", "units": 512}),
         "Keras GRU": (keras_reader, {"reader": "GRU", "units": 512}),
@@ -41,6 +46,7 @@ def families(data):
     given = {f"{name}, inputs given": (make, {**settings, "given": True}) for name, (make, settings) in gated.items()}
     models = {"Keras LSTM": keras_pairs, "packed LSTM": lstm, "qrnn": qrnn, "ctrn": ctrn}
     whole = {name: (pair_model, {"make": make}) for name, make in models.items()}
+    qa = {name: (pair_model, {"make": make}) for name, make in (("Keras", keras_qa_lstm), ("packed", qa_lstm))}
     return {
         f"{title}, {'training' if training else 'inference'}": (
             [Contestant(name, make, {"ids": ids, "training": training, **more}) for name, (make, more) in rows.items()],
@@ -49,6 +55,7 @@ def families(data):
         for title, rows, ids, bases in (
             ("tower from ids, d 512, m 300, B 256, L 50", tower, answers, ["Keras LSTM", "torch LSTM"]),
             ("pair model from ids, d 512, m 300, B 128 pairs, L 50", whole, of_pairs, ["Keras LSTM", "qrnn"]),
+            ("QA-LSTM from ids, d 141 each way, m 300, B 64 pairs, L 200", qa, long_pairs, ["Keras"]),
             ("from ids, 100,000 weights at m 200, B 256, L 100", gated, long_answers, ["Keras LSTM 240"]),
             ("100,000 weights at m 200, B 256, L 100", given, long_answers, ["Keras LSTM 240, inputs given"]),
         )
@@ -128,6 +135,13 @@ def keras_pairs(embeddings):
         return MaskedPooling("mean")(states, mask=mask)
 
     return parts.encoded_apart(encode, embeddings, name="lstm")
+
+
+def keras_qa_lstm(embeddings):
+    """QA-LSTM with the layers of Keras: either direction reads every place of a text."""
+    embedding = keras.layers.Embedding(*embeddings.shape, weights=[embeddings])
+    lstm = keras.layers.Bidirectional(keras.layers.LSTM(141, return_sequences=True))
+    return matching(Reader(lambda ids: [lstm(embedding(ids), mask=token_mask(ids))] * 2), name="qa_lstm")
 
 
 def pair_model(ids, training, make):

@@ -20,12 +20,12 @@ of the training pairs: questions that matches link are a cluster, see `zoo/noisy
 Departures from the paper: kernels begin as Glorot's and biases at 0, where N(0, 0.01^2) barely begins to learn
 within an epoch of a small training set; vectors begin as N(0, 0.05^2) and the kernels that attend at three times
 Glorot's, for from small ones every word is aligned with all others alike, and 31,697 pairs are learnt by heart
-before that changes (`--vector-deviation 0.01 --attend-gain 1`: .74 on dev, below the sums of words); the threshold
-is tuned on dev for each run, the paper's is 0.3; n-grams are hashed to a fixed number of rows, and a word is cut at
-30 characters; a sum of n-grams is divided by the square root of their number, for else long words have long vectors,
-to which the alignment is drawn (`--ngram-combiner sum`: below `decatt_word`); dropout stands between the layers of a
-network, and no text begins with a NULL token; Paralex's pairs are linked to clusters, of which positives are drawn.
-Sizes that the paper does not give are ours.
+before that changes (with `--ngram-combiner sum --vector-deviation 0.01 --attend-gain 1` .74 on dev, below the sums of
+words); a sum of n-grams is divided by the square root of their number, for else long words have long vectors, to which
+the alignment is drawn (`--ngram-combiner sum`: below `decatt_word`); the threshold is tuned on dev for each run, the
+paper's is 0.3; n-grams are hashed to a fixed number of rows, and a word is cut at 30 characters; dropout stands between
+the layers of a network, and no text begins with a NULL token; Paralex's pairs are linked to clusters, of which
+positives are drawn. Sizes that the paper does not give are ours.
 """
 
 import sys

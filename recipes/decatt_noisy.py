@@ -7,9 +7,9 @@ Data: a folder with Paralex's word_alignments.txt, or clusters.txt with one clus
     python -m recipes.decatt_noisy --data DIR --noisy-pairs 1000000
     python -m recipes.decatt_quora --data DIR --model pt_decatt_char --from runs/decatt_noisy/latest
 
-The run is what the last line starts from: both must have the same sizes. Departures from the paper: those of
-`recipes.decatt_quora`, and it trains on 36 million matches and 64 million other pairs; here as many are drawn as
-`--noisy-pairs` says, and held in memory.
+The run is what the last line starts from: both must have the same sizes and the same network. Departures from the
+paper: those of `recipes.decatt_quora`, and it trains on 36 million matches and 64 million other pairs; here as many are
+drawn as `--noisy-pairs` says, and held in memory.
 """
 
 import sys

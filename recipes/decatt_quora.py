@@ -35,7 +35,7 @@ import keras
 import numpy as np
 
 from recipes.knob_meanings import MEANINGS
-from recipes.question_pairs import OF_NETWORK, OF_NGRAMS, question_pairs
+from recipes.question_pairs import question_pairs
 from zoo import noisy_pairs, samples
 from zoo.command_line import main
 from zoo.datasets import quora
@@ -113,35 +113,9 @@ def pretrain(model, encoded, fit, *, noise, build):
     """Gives the model the weights of one trained on noisy pairs, or those of its n-grams alone.
 
     With `--from` the model holds them already. Else the noise is made of the training pairs.
-
-    Raises:
-        ValueError: if the run to start from was not trained on noise, or lacks a weight that the row is named for.
     """
     trained, told = model, None
-    if fit.options.start:
-        start = fit.options.start
-        if start.settings["recipe"] != "decatt_noisy":
-            raise ValueError(
-                f"{fit.recipe.model} goes on from a run of decatt_noisy. "
-                f"Received: {str(start.folder)!r}, a run of {start.settings['recipe']}"
-            )
-        ngrams_alone = "noisy" in fit.recipe.model
-        there = {weight.path: weight.shape for weight in start.model.weights}
-        needed = [weight for weight in model.weights if "ngram" in weight.path or not ngrams_alone]
-        lacking = [weight.path for weight in needed if there.get(weight.path) != weight.shape]
-        knobs = start.settings["knobs"]
-        differ = [
-            f"{name} {knobs.get(name)} there, {value} here"
-            for name, value in fit.options.knobs.items()
-            if name in (OF_NGRAMS if ngrams_alone else OF_NETWORK) and knobs.get(name) != value
-        ]
-        if lacking or differ:
-            raise ValueError(
-                f"{fit.recipe.model} must find its weights in the run to start from: same sizes, same knobs. "
-                f"Received: {str(start.folder)!r}, {'; '.join(differ) or 'of another network'}; "
-                f"{len(lacking)} weights are not there{', such as ' + lacking[0] if lacking else ''}"
-            )
-    else:
+    if not fit.options.start:
         corpus = noisy_pairs.Corpus(noisy_pairs.clusters_of_pairs(encoded.dataset.splits["train"]))
         pairs = list(noisy_pairs.groups(corpus, fit.seed, noise["pairs"] or None))
         kinds = Counter(pair.id.rpartition("-")[2] for pair in pairs)

@@ -28,15 +28,8 @@ MODELS = [
 ]
 NOISE = ("noisy_pairs", "noisy_epochs", "noisy_batch_size")
 # What must be the same where a model takes over another's n-grams, and where it takes all weights.
-OF_NGRAMS = ("ngram_combiner", "embedding_size")
-OF_NETWORK = (
-    *OF_NGRAMS,
-    "units",
-    "context",
-    "self_attention",
-    "values",
-    "max_distance",
-)
+_OF_NGRAMS = ("ngrams", "ngram_combiner", "embedding_size")
+_OF_NETWORK = (*_OF_NGRAMS, "units", "context", "self_attention", "values", "max_distance")
 # Small enough to learn the made-up sample within a minute or two.
 ON_SAMPLE = {
     "embedding_size": 50,
@@ -65,7 +58,8 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
     sizes = hp.Choice("ngrams", ["3", "4", "5", "3+4", "4+5", "3+4+5"], default="5")  # 4.1, tuned; 5 is best
     rows = hp.Int("ngram_rows", 10_000, 2_000_000, step=10_000, default=200_000)  # not given; ours
     vocabulary = hp.Int("ngram_vocabulary", 0, 2_000_000, default=0)  # not given; 0 hashes every n-gram
-    # 3.3: sums. They are long vectors for long words, to which they draw the alignment: by dev, below words.
+    # 3.3: sums. They are long vectors for long words, to which they draw the alignment: by dev, below words. FFNN has
+    # the same, so that it differs from DecAtt in alignment alone.
     combiner = hp.Choice("ngram_combiner", ["sqrtn", "sum"], default="sqrtn")
     size = hp.Int("embedding_size", 50, 500, step=50, default=300)  # 4.1
     units = hp.Int("units", 50, 800, step=50, default=400)  # 4.1: every network has 400, 200
@@ -79,7 +73,7 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
         # Ours, by dev.
         "attend_gain": hp.Float("attend_gain", 0.5, 8.0, sampling="log", default=3.0),
     }
-    # Ours, by dev; 4.1: 0.01. From 0.1 some seeds overshoot at their start, and every training on noise.
+    # Ours, by dev, under sums; 4.1: 0.01. From 0.1 some seeds overshoot at their start, and every training on noise.
     deviation = hp.Float("vector_deviation", 0.001, 1.0, sampling="log", default=0.05)
     dropout = hp.Float("dropout", 0.0, 0.5, step=0.1, default=0.1)  # 4.1, "for tuning"
     # 4.1: 0.1, of Adagrad; that of Adam for the two of Wang et al., who do not give theirs; ours
@@ -150,11 +144,21 @@ def question_pairs(hp, *, models=MODELS, train_pairs=0, augment=None, pretrain=N
         fixed=("model", "epochs", "patience", *NOISE)
         + ("train_pairs", "both_orders")  # what is learnt from, not how
         + ("self_attention", "ngram_vocabulary"),  # they decide which other knobs there are
+        **_of_start(model, pretrain and by_noise),
         replaced_by_start=_replaced_by_start(model, by_char, pretrain and by_noise),
         replaced_by_vectors=("embedding_size", "vector_deviation"),
         without_effect=_without_effect(model, by_char, noise and not by_noise, vocabulary, network["self_attention"]),
         **recipe,
     )
+
+
+def _of_start(model, by_noise):
+    """What a run to start from must be, and which knobs it must have."""
+    if not by_noise:
+        return {"same_as_start": ("ngram_combiner",)}
+    if model.startswith("pt_"):
+        return {"starts_from": ("decatt_noisy", (model.removeprefix("pt_"),)), "same_as_start": _OF_NETWORK}
+    return {"starts_from": ("decatt_noisy", ("decatt_char", "ffnn_char")), "same_as_start": _OF_NGRAMS}
 
 
 def _replaced_by_start(model, by_char, by_noise):

@@ -78,6 +78,7 @@ def test_tables(tmp_path, name, delimiter):
     assert [len(groups) for groups in dataset.splits.values()] == [32, 4, 4]
     texts = {group.query[0] for groups in dataset.splits.values() for group in groups}
     assert len(texts) == 40 and all("\n" in text for text in texts)
+    assert "Dev, 4 pairs, and test, 4," in dataset.notes[0]
     assert "our own" in dataset.notes[0] and "384,348" not in dataset.name and not dataset.in_paper
     again = quora.load(tmp_path, seed=1)
     assert again.splits["dev"] != dataset.splits["dev"]
@@ -104,7 +105,9 @@ def test_no_pair_is_in_two_splits_the_other_way_round(tmp_path):
     pairs = [(f"question {i}", f"other {i}") for i in range(200)]
     rows = [[i, i, i, *pair, i % 2] for i, pair in enumerate([*pairs, *(pair[::-1] for pair in pairs)])]
     (tmp_path / "train.csv").write_text(table(",", rows), encoding="utf-8")
-    splits = quora.load(tmp_path).splits
+    dataset = quora.load(tmp_path)
+    splits = dataset.splits
+    assert f"Dev, {len(splits['dev'])} pairs, and test, {len(splits['test'])}," in dataset.notes[0]
     pair = {name: {frozenset((*g.query, *g.candidates[0])) for g in groups} for name, groups in splits.items()}
     assert len(pair["dev"]) >= 20 and len(pair["test"]) >= 20 and len(pair["train"]) > 100
     assert not pair["train"] & (pair["dev"] | pair["test"]) and not pair["dev"] & pair["test"]

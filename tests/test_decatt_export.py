@@ -23,7 +23,7 @@ def served(request, tmp_path_factory):
     table = np.random.default_rng(0).normal(size=(1 + ROWS, 6)).astype("float32")
     keras.utils.set_random_seed(0)
     if request.param == "decatt":
-        model = decatt(table, char_ngrams=True, units=(32, 16), self_attention=True)
+        model = decatt(table, char_ngrams=True, units=(32, 16), self_attention=True, combiner="sqrtn")
     else:
         model = ffnn(table, char_ngrams=True, units=(8, 4))
     text = {"oov_buckets": ROWS, "ngram_sizes": [5], "max_query_length": 50, "max_candidate_length": 50}

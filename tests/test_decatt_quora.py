@@ -8,7 +8,7 @@ import pytest
 from recipes import decatt_figures, decatt_noisy, decatt_quora
 from tests.test_recipes import tiny_flags
 from tests.toy_models import embeddings
-from zoo import command_line, runs, tuning
+from zoo import command_line, figures, runs, tuning
 from zoo.data import Group
 from zoo.recipe import Options
 
@@ -122,6 +122,38 @@ def test_a_search_leaves_alone_what_vectors_of_a_file_give(tmp_path, monkeypatch
     assert "attend_gain" in said[0] and not any(name in said[0] for name in given)
 
 
+def test_a_search_from_a_run_takes_its_network(tmp_path, monkeypatch, noisy):
+    searched = []
+
+    def train(chosen, place, dataset, options, seed):
+        searched.append(options.knobs)
+        raise RuntimeError("enough is known")
+
+    monkeypatch.setattr(tuning, "train", train)
+    said = []
+    options = Options(start=noisy, say=said.append)
+    settings = {"values": {"model": "pt_decatt_char"}, "trials": 2, "tuner": "random"}
+    with pytest.raises(RuntimeError):
+        tuning.tune(decatt_quora.recipe, SimpleNamespace(metrics=("accuracy",)), tmp_path, options, **settings)
+    there = noisy.settings["knobs"]
+    for name in ("units", "embedding_size", "ngrams", "ngram_combiner", "context", "self_attention"):
+        assert searched[0][name] == there[name] and name not in said[0]
+    assert "learning_rate" in said[0]
+
+
+@pytest.mark.parametrize("rows", [["pt_decatt_char"], ["decatt_char", "pt_decatt_char"]])
+def test_a_table_does_not_start_from_a_run_that_is_not_of_noise(train, noisy, rows, capsys):
+    run = train(decatt_quora, "--model=decatt_char", "--self-attention")[1]
+    flags = [*tiny_flags("decatt_quora", "--table", "--from"), "--table", "--from", str(run.folder)]
+    flags = [flag for flag in flags if not flag.startswith(("--noisy", "--ngram"))]
+    table = [{"model": model, "self_attention": True} for model in rows]
+    command = [*flags, "--runs", str(run.folder.parents[1])]
+    code = command_line.main(decatt_quora.recipe, "", tables={"table": table}, command=command)
+    out, err = capsys.readouterr()
+    assert "pt_decatt_char is left out: the run to start from is a run of decatt_quora, decatt_char" in out
+    assert code == (rows == ["pt_decatt_char"]) and ("No row of the table can go on" in err) == code
+
+
 def test_a_search_leaves_alone_what_is_learnt_from():
     assert {"train_pairs", "both_orders"} <= {*decatt_quora.recipe(tuning.hyperparameters()).fixed}
 
@@ -149,7 +181,8 @@ def test_a_row_named_for_noise_starts_from_a_training_on_noise(train, capsys):
     code, run = train(decatt_quora, "--model=decatt_char", "--self-attention")
     assert code == 0
     code, _ = train(decatt_quora, "--model=pt_decatt_char", "--self-attention", "--from", str(run.folder))
-    assert code == 1 and "goes on from a run of decatt_noisy. Received: " in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert code == 1 and "a run of decatt_quora, decatt_char, where decatt_char of decatt_noisy is needed" in told
 
 
 @pytest.mark.parametrize("module", [decatt_quora, decatt_noisy])
@@ -215,7 +248,7 @@ def test_a_run_of_other_sizes_is_refused(train, noisy, capsys):
 
 def test_a_run_under_another_combiner_is_refused(train, noisy, capsys):
     flags = ["--self-attention", "--ngram-combiner=sum", "--from", str(noisy.folder)]
-    for model in ("pt_decatt_char", "decatt_noisy_char"):
+    for model in ("pt_decatt_char", "decatt_noisy_char", "decatt_char"):
         assert train(decatt_quora, f"--model={model}", *flags)[0] == 1
         assert "ngram_combiner sqrtn there, sum here" in capsys.readouterr().err
 
@@ -290,3 +323,5 @@ def test_a_curve_is_of_one_setting_and_seeds_stand_side_by_side():
         ]
     )
     assert found == {"not pretrained": {100: [0.6, 0.7], 1000: [0.8]}, "pretrained": {100: [0.9]}}
+    (axes,) = figures.learning_curves(found, "dev accuracy", "toy").axes
+    assert axes.get_legend_handles_labels()[1] == ["not pretrained, mean of 1 to 2 seeds", "pretrained"]

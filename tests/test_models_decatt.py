@@ -36,8 +36,17 @@ def ids(char_ngrams):
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("char_ngrams", [False, True])
 def test_promises(name, char_ngrams):
-    extra = {"self_attention": True} if name == "decatt" and char_ngrams else {}
+    extra = {"self_attention": True, "combiner": "sqrtn"} if name == "decatt" and char_ngrams else {}
     check_model(MODELS[name](TABLE, char_ngrams=char_ngrams, units=(8, 6), **extra), ids(char_ngrams))
+
+
+@pytest.mark.parametrize("model", ["decatt_char", "ffnn_char"])
+@pytest.mark.parametrize("combiner", ["sum", "sqrtn"])
+def test_the_combiner_of_the_recipe_reaches_the_layer(model, combiner):
+    encoded = SimpleNamespace(encoder=SimpleNamespace(vocabulary_size=40))
+    hp = tuning.hyperparameters(model=model, ngram_combiner=combiner, units=50, embedding_size=50)
+    built = decatt_quora.recipe(hp).build(encoded)
+    assert built.get_layer("char_ngram_embedding").combiner == combiner
 
 
 @pytest.mark.parametrize("name", MODELS)

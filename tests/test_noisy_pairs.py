@@ -226,6 +226,12 @@ def test_clusters(tmp_path):
     assert list(rows) == [(1, "a b"), (1, "c"), (2, "plain"), (3, "d")]
 
 
+def test_an_empty_question_links_nothing(tmp_path):
+    (tmp_path / "word_alignments.txt").write_text("a\tb\t0-0\n\tfoo\t0-0\nbar\t \t0-0\n", "utf-8")
+    rows, _ = paralex.questions(tmp_path)
+    assert [text for _, text in rows] == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "line", "expected", "received"),
     [
@@ -233,6 +239,7 @@ def test_clusters(tmp_path):
         ("word_alignments.txt", "\n", None, "at least one pair", "no line"),
         ("clusters.txt", "a:answer\n", None, "at least one question", "none"),
         ("clusters.txt", "q:a\tq:b\n", None, "two", "clusters"),
+        ("clusters.txt", "".join(f"q:question {i}\n" for i in range(200)), None, "one of two", "two questions"),
     ],
 )
 def test_broken_files(tmp_path, name, content, line, expected, received):

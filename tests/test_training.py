@@ -5,6 +5,7 @@ import dataclasses
 import json
 import re
 from functools import partial
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -442,6 +443,13 @@ def fit_in_pretraining(stop_at, error, **arguments):
         return fit(model, batches, label="pretraining", **settings | arguments)
 
     return dataclasses.replace(RECIPE, pretrain=pretrain)
+
+
+def test_batches_of_any_size_are_parted_evenly_among_replicas(tmp_path):
+    options, _ = quiet(strategy=SimpleNamespace(num_replicas_in_sync=3))
+    split = encode_dataset(RECIPE, DATASET, quiet()[0], 1).splits["train"]
+    fit = fitting.Fit(RECIPE, tmp_path, options, 1)
+    assert fit.batches(split).batch_size % 3 == 0 and fit.batches(split, batch_size=256).batch_size == 258
 
 
 @pytest.mark.parametrize("metric", [None, "loss"])

@@ -197,7 +197,9 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values, folder_of
     rows = [_settled(recipe, row, options.sample) for row in rows]
     all_trained, without_vectors = [], []
     if is_table and options.start:
-        rows = [row for row in rows if _can_start(recipe(tuning.hyperparameters(**row)), options.start)]
+        rows = [row for row in rows if _can_start(recipe, row, options)]
+        if not rows:
+            raise ValueError(f"No row of the table can go on from that run. Received: {str(options.start.folder)!r}")
     for number, row in enumerate(row for place, row in enumerate(rows) if row not in rows[:place]):
         hp = tuning.hyperparameters(**row)
         chosen = recipe(hp)
@@ -264,13 +266,16 @@ def _say_other_knobs(recipe, newest):
             print(f"note: other knobs than the recipe's own: {'; '.join(models)}: {differ}")
 
 
-def _can_start(chosen, start):
+def _can_start(recipe, row, options):
     """Whether a row of a table can go on from a run; says so where it cannot, before hours of others are trained."""
-    given = tuple(start.text_encoder.ngram_sizes)
-    if not chosen.continues or given == tuple(chosen.ngram_sizes):
-        return True
-    print(f"{chosen.model} is left out: the run to start from has n-grams of {given}, it takes {chosen.ngram_sizes}")
-    return False
+    hp = tuning.hyperparameters(**row)
+    chosen = recipe(hp)
+    dead = chosen.dead_knobs(options)
+    knobs = {name: value for name, value in hp.values.items() if name not in dead}
+    unlike = chosen.continues and chosen.unlike_start(options.start, knobs)
+    if unlike:
+        print(f"{chosen.model} is left out: the run to start from is {unlike}")
+    return not unlike
 
 
 def _say_next(trained, dataset):

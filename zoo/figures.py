@@ -41,8 +41,9 @@ def learning_curves(curves: Mapping[str, Mapping[int, Sequence[float]]], metric:
     for name, points in curves.items():
         counts = sorted(points)
         values = [points[count] for count in counts]
-        most = max(map(len, values))
-        label = f"{name}, mean of {most} seeds" if most > 1 else name
+        least, most = min(map(len, values)), max(map(len, values))
+        seeds = f"{most}" if least == most else f"{least} to {most}"
+        label = f"{name}, mean of {seeds} seeds" if most > 1 else name
         (line,) = axes.plot(counts, [np.mean(value) for value in values], marker="o", label=label)
         axes.fill_between(
             counts, *([f(value) for value in values] for f in (min, max)), color=line.get_color(), alpha=0.2

@@ -77,28 +77,28 @@ class Fit:
         """What variables must be made in."""
         return self.options.strategy.scope() if self.options.strategy else contextlib.nullcontext()
 
-    def batches(self, split: EncodedSplit, **changes) -> Batches:
-        """A split in the recipe's batches; ``changes`` are other arguments of `Batches`."""
+    def batches(self, split: EncodedSplit, batch_size: int | None = None) -> Batches:
+        """A split in batches of so many pairs, by default the recipe's."""
         recipe, strategy = self.recipe, self.options.strategy
         # A batch of `batch_size` pairs, in whichever lists they come.
-        list_size = recipe.list_size
+        list_size, batch_size = recipe.list_size, batch_size or recipe.batch_size
         if recipe.negatives:  # those of the batch are as many texts as one drawn for each
             list_size = 1 + (1 if recipe.negatives.source == "batch" else recipe.negatives.count)
-        lists = max(1, recipe.batch_size // list_size)
+        lists = max(1, batch_size // list_size)
         if recipe.negatives and recipe.negatives.source == "batch" and lists < 2:
-            raise ValueError(f"Negatives of the batch need a batch of 4 or more. Received: {recipe.batch_size}")
+            raise ValueError(f"Negatives of the batch need a batch of 4 or more. Received: {batch_size}")
         if strategy:
             lists = -(-lists // strategy.num_replicas_in_sync) * strategy.num_replicas_in_sync
-        settings = {
+        return Batches(
+            split,
             # Replicas share a batch in equal parts: padding would make the rows of one weigh more than the other's.
-            "drop_remainder": bool(strategy),
-            "batch_size": lists,
-            "list_size": recipe.list_size,
-            "negatives": recipe.negatives,
-            "shuffle_seed": self.seed,
-            "length_step": _COMPILED_LENGTHS if self.compiled else 1,
-        }
-        return Batches(split, **settings | changes)
+            drop_remainder=bool(strategy),
+            batch_size=lists,
+            list_size=recipe.list_size,
+            negatives=recipe.negatives,
+            shuffle_seed=self.seed,
+            length_step=_COMPILED_LENGTHS if self.compiled else 1,
+        )
 
     def __call__(
         self,

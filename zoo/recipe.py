@@ -131,6 +131,8 @@ class Recipe:
         fixed: knobs that a search leaves alone.
         without_effect: knobs of networks that the recipe has and this row's network has not: a search leaves them
             alone, a command that sets one for this row alone is refused, and they are not recorded.
+        starts_from: the recipe and the models that a run to start from must be of; None for any.
+        same_as_start: knobs that must be those of the run to start from; a search leaves them as they are there.
         replaced_by_start, replaced_by_vectors: knobs that an earlier run to start from takes the place of, and those
             that files of word vectors do: refused beside them, not searched and not recorded.
         on_sample: values of knobs for the made-up sample, which is smaller than the real data.
@@ -178,9 +180,21 @@ class Recipe:
     outputs: dict[str, str] = field(default_factory=dict)
     fixed: tuple[str, ...] = ("model",)
     without_effect: tuple[str, ...] = ()
+    starts_from: tuple[str, tuple[str, ...]] | None = None
+    same_as_start: tuple[str, ...] = ()
     replaced_by_start: tuple[str, ...] = ()
     replaced_by_vectors: tuple[str, ...] = ("embedding_size",)
     on_sample: dict = field(default_factory=dict)
+
+    def unlike_start(self, start: runs.Run, knobs: dict) -> str:
+        """What keeps a model of these knobs from going on from a run, empty if nothing does."""
+        settings = start.settings
+        recipe, models = self.starts_from or (settings["recipe"], ())
+        there = settings["knobs"]
+        if settings["recipe"] != recipe or (models and there["model"] not in models):
+            return f"a run of {settings['recipe']}, {there['model']}, where {' or '.join(models)} of {recipe} is needed"
+        differ = [name for name in self.same_as_start if name in knobs and there.get(name) != knobs[name]]
+        return ", ".join(f"{name} {there.get(name)} there, {knobs[name]} here" for name in differ)
 
     def dead_knobs(self, options: Options) -> tuple[str, ...]:
         """The knobs without effect on a run under these options: what they are of is not there, or given."""

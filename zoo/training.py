@@ -147,6 +147,12 @@ def _train(recipe, folder, dataset, options, seed):
             f"A model that goes on from an earlier run's pre-training needs that run (--from). "
             f"Received: start=None, model={recipe.model!r}"
         )
+    unlike = options.start and recipe.build and recipe.unlike_start(options.start, options.knobs)
+    if unlike:
+        raise ValueError(
+            f"{recipe.model} must find its weights in the run to start from: same network, same knobs. "
+            f"Received: {str(options.start.folder)!r}, {unlike}"
+        )
     unfinished.begin(folder)
     started = time.monotonic()
     record = {"dev_metric": dataset.metrics[0], "interrupted": False, "diverged": False}

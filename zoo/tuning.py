@@ -78,6 +78,9 @@ def tune(
     first: Recipe = recipe(space)
     left_alone = [name for name in (*first.fixed, *first.dead_knobs(options)) if name in space.values]
     settled = values | {name: space.get(name) for name in left_alone}
+    if options.start:
+        there = options.start.settings["knobs"]
+        settled = {name: there[name] for name in first.same_as_start if name in there} | settled
     space = hyperparameters(**settled)
     recipe(space)
     free = [knob.name for knob in space.space if knob.name not in settled]

@@ -50,6 +50,7 @@ def load(folder: str | Path, num_pairs: int = 0, seed: int = SEED) -> Dataset:
     """
     read, path = questions(folder)
     held: dict[str, list[tuple[int, str]]] = {"dev": [], "test": []}
+    most = {"train": None, "dev": _MOST_HELD, "test": _MOST_HELD}
 
     def of_train():
         for cluster, text in read:
@@ -62,17 +63,15 @@ def load(folder: str | Path, num_pairs: int = 0, seed: int = SEED) -> Dataset:
     try:
         corpora = {"train": noisy_pairs.Corpus(of_train())}
         corpora |= {split: noisy_pairs.Corpus(rows) for split, rows in held.items()}
+        splits = {
+            split: list(islice(noisy_pairs.groups(corpus, seed, num_pairs or None), most[split]))
+            for split, corpus in corpora.items()
+        }
+    except DataError:
+        raise
     except ValueError as error:
-        raise (
-            error
-            if isinstance(error, DataError)
-            else DataError(path, None, "clusters enough for each split to have two", str(error))
-        ) from error
-    most = {"train": None, "dev": _MOST_HELD, "test": _MOST_HELD}
-    splits = {
-        split: list(islice(noisy_pairs.groups(corpus, seed, num_pairs or None), most[split]))
-        for split, corpus in corpora.items()
-    }
+        expected = "in each split two clusters, and one of two questions"
+        raise DataError(path, None, expected, str(error)) from error
     train = corpora["train"]
     name = f"noisy pairs of {path.name}, {len(train):,} questions of {train.num_clusters:,} clusters"
     note = "Dev and test are noisy too: drawn like the training pairs, of other clusters."
@@ -110,6 +109,8 @@ def _from_pairs(path: Path) -> Iterator[tuple[int, str]]:
         columns = line.split("\t")
         if len(columns) not in (2, 3):
             raise DataError(path, number, "question, question and alignments between tabs", line)
+        if not all(text.strip() for text in columns[:2]):
+            continue  # all that stand beside an empty question would be linked by it
         for text in columns[:2]:
             links.append(number_of.setdefault(hash(noisy_pairs.words_of(text)), len(texts)))
             texts += [text] * (links[-1] == len(texts))

@@ -64,9 +64,8 @@ def load(folder: str | Path, seed: int = SEED) -> Dataset:
         # The same pair may stand there in the other order, and training takes every pair in both.
         splits["dev"] = without(splits["dev"], splits["test"])
         splits = {"train": without(train, splits["dev"] + splits["test"]), **splits}
-        notes = (
-            f"Dev and test, {count} pairs each, were drawn from {table.name} (seed {seed}); the split is our own.",
-        )
+        sizes = f"Dev, {len(splits['dev']):,} pairs, and test, {len(splits['test']):,},"
+        notes = (f"{sizes} were drawn from {table.name} (seed {seed}); the split is our own.",)
         read = (table,)
     else:
         lacking = [" or ".join(_SPLITS[split]) for split in paths if not paths[split]]

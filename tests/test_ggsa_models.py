@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import keras
 import numpy as np
 import pytest
 
@@ -183,6 +184,7 @@ def test_heads_must_divide_the_words():
 
 
 def test_iggsa_begins_as_the_ggsa_whose_weights_it_takes():
+    keras.utils.set_random_seed(0)  # how far it begins from GGSA is a matter of what is drawn
     trained, fresh = (build(name) for name in ("ggsa", "iggsa"))
     there = {weight.path: weight for weight in trained.weights}
     new = [weight for weight in fresh.weights if weight.path not in there]

@@ -122,7 +122,8 @@ def test_a_search_leaves_alone_what_vectors_of_a_file_give(tmp_path, monkeypatch
     assert "attend_gain" in said[0] and not any(name in said[0] for name in given)
 
 
-def test_a_search_from_a_run_takes_its_network(tmp_path, monkeypatch, noisy):
+@pytest.mark.parametrize("changed", [{}, {"self_attention": False, "context": 0}])
+def test_a_search_from_a_run_takes_its_network(tmp_path, monkeypatch, noisy, changed):
     searched = []
 
     def train(chosen, place, dataset, options, seed):
@@ -131,11 +132,12 @@ def test_a_search_from_a_run_takes_its_network(tmp_path, monkeypatch, noisy):
 
     monkeypatch.setattr(tuning, "train", train)
     said = []
-    options = Options(start=noisy, say=said.append)
+    there = noisy.settings["knobs"] | changed
+    start = SimpleNamespace(settings=noisy.settings | {"knobs": there})
+    options = Options(start=start, say=said.append)
     settings = {"values": {"model": "pt_decatt_char"}, "trials": 2, "tuner": "random"}
     with pytest.raises(RuntimeError):
         tuning.tune(decatt_quora.recipe, SimpleNamespace(metrics=("accuracy",)), tmp_path, options, **settings)
-    there = noisy.settings["knobs"]
     for name in ("units", "embedding_size", "ngrams", "ngram_combiner", "context", "self_attention"):
         assert searched[0][name] == there[name] and name not in said[0]
     assert "learning_rate" in said[0]

@@ -211,9 +211,7 @@ def _train_rows(recipe, models, dataset, flags, options, rows, values, folder_of
             settings = options
             if is_table and not chosen.continues:
                 settings = dataclasses.replace(settings, start=None)
-            dead = chosen.dead_knobs(settings)
-            knobs = {name: value for name, value in hp.values.items() if name not in dead}
-            settings = dataclasses.replace(settings, knobs=knobs)
+            settings = dataclasses.replace(settings, knobs=chosen.live_knobs(hp.values, settings))
             whole = unfinished.is_whole(folder)
             run = runs.load(folder) if whole else train(chosen, folder, dataset, settings, seed)
             _say_metrics(run, dataset)
@@ -270,9 +268,7 @@ def _can_start(recipe, row, options):
     """Whether a row of a table can go on from a run; says so where it cannot, before hours of others are trained."""
     hp = tuning.hyperparameters(**row)
     chosen = recipe(hp)
-    dead = chosen.dead_knobs(options)
-    knobs = {name: value for name, value in hp.values.items() if name not in dead}
-    unlike = chosen.continues and chosen.unlike_start(options.start, knobs)
+    unlike = chosen.continues and chosen.unlike_start(options.start, chosen.live_knobs(hp.values, options))
     if unlike:
         print(f"{chosen.model} is left out: the run to start from is {unlike}")
     return not unlike

@@ -201,3 +201,8 @@ class Recipe:
         of_start = self.replaced_by_start if options.start else ()
         of_vectors = self.replaced_by_vectors if options.embeddings and self.takes_embeddings else ()
         return self.without_effect + of_start + of_vectors
+
+    def live_knobs(self, values: dict, options: Options) -> dict:
+        """What a run under these options records of the values of all knobs."""
+        dead = self.dead_knobs(options)
+        return {name: value for name, value in values.items() if name not in dead}

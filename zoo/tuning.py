@@ -74,13 +74,14 @@ def tune(
         RuntimeError: if every trial failed.
         DataError: for word vectors that do not hold what they must.
     """
-    space = hyperparameters(**values)
-    first: Recipe = recipe(space)
-    left_alone = [name for name in (*first.fixed, *first.dead_knobs(options)) if name in space.values]
-    settled = values | {name: space.get(name) for name in left_alone}
+    first: Recipe = recipe(hyperparameters(**values))
     if options.start:
         there = options.start.settings["knobs"]
-        settled = {name: there[name] for name in first.same_as_start if name in there} | settled
+        values = {name: there[name] for name in first.same_as_start if name in there} | values
+    space = hyperparameters(**values)
+    first = recipe(space)
+    left_alone = [name for name in (*first.fixed, *first.dead_knobs(options)) if name in space.values]
+    settled = values | {name: space.get(name) for name in left_alone}
     space = hyperparameters(**settled)
     recipe(space)
     free = [knob.name for knob in space.space if knob.name not in settled]
@@ -101,8 +102,8 @@ def tune(
             chosen = recipe(trial.hyperparameters)
             # Hyperband decides how long a trial may train.
             chosen = dataclasses.replace(chosen, epochs=values.get("tuner/epochs", chosen.epochs))
-            had = [name for name in (*settled, *free) if name not in chosen.dead_knobs(options)]
-            knobs = {name: values[name] for name in had} | {"epochs": chosen.epochs}
+            had = {name: values[name] for name in (*settled, *free)}
+            knobs = chosen.live_knobs(had, options) | {"epochs": chosen.epochs}
             chosen_options = dataclasses.replace(options, knobs=knobs)
             try:
                 place = root / f"trial-{trial.trial_id}"

@@ -6,6 +6,8 @@
 import keras
 from keras import ops
 
+from layers.time_steps import may_pack
+
 COMBINERS = ("sum", "sqrtn")  # as TensorFlow's lookups name them
 
 
@@ -73,13 +75,10 @@ class CharNgramEmbedding(keras.layers.Layer):
         )
 
     def call(self, ids):
+        rows = ops.reshape(ops.maximum(ids, 0), (-1, ops.shape(ids)[-1]))
         # TensorFlow's variable, not what it holds: a lookup in that copies the table whenever a row is written.
-        vectors = ops.take(self.table.value, ops.maximum(ids, 0), axis=0)
-        real = ops.cast(ids > 0, vectors.dtype)
-        sums = ops.einsum("...g,...gd->...d", real, vectors)
-        if self.combiner == "sqrtn":
-            sums *= ops.rsqrt(ops.maximum(ops.sum(real, axis=-1, keepdims=True), 1))
-        return ops.cast(sums, self.compute_dtype)
+        sums = (_sums_of_real if may_pack() else _sums)(self.table.value, rows, self.combiner)
+        return ops.cast(ops.reshape(sums, (*ops.shape(ids)[:-1], self.units)), self.compute_dtype)
 
     def compute_mask(self, inputs, previous_mask=None):
         return None
@@ -94,3 +93,19 @@ class CharNgramEmbedding(keras.layers.Layer):
             "initializer": keras.initializers.serialize(self.initializer),
             "combiner": self.combiner,
         }
+
+
+def _sums_of_real(table, ids, combiner):
+    """Each n-gram of the batch is read once, padding never."""
+    import tensorflow as tf
+
+    return tf.nn.safe_embedding_lookup_sparse(table, tf.sparse.from_dense(ids), combiner=combiner)
+
+
+def _sums(table, ids, combiner):
+    vectors = ops.take(table, ids, axis=0)
+    real = ops.cast(ids > 0, vectors.dtype)
+    sums = ops.einsum("ug,ugd->ud", real, vectors)
+    if combiner == "sqrtn":
+        sums *= ops.rsqrt(ops.maximum(ops.sum(real, axis=-1, keepdims=True), 1))
+    return sums

@@ -4,6 +4,9 @@ B batch, L list of candidates, Tq and Ta tokens, m input size, U distinct words,
 and the last of a network's units.
 """
 
+import math
+from typing import Any, NamedTuple
+
 import keras
 from keras import ops
 
@@ -154,13 +157,16 @@ class DecomposableAttention(keras.layers.Layer):
             return tuple(ops.squeeze(output, 1) for output in outputs)
 
         batch, num, time = ops.shape(candidate)[:3]
-        candidate = ops.reshape(candidate, (batch * num, time, *ops.shape(candidate)[3:]))
-        mask_c = ops.reshape(candidate_mask, (batch * num, time))
+        if words is None:
+            words = ops.concatenate([ops.reshape(x, (-1, x.shape[-1])) for x in (query, candidate)])
+            query, candidate = _numbered(query_mask, candidate_mask)
+        words = ops.pad(ops.cast(words, self.compute_dtype), [[1, 0], [0, 0]])  # row 0, zero, stands at padding
+        candidate, mask_c = (ops.reshape(x, (batch * num, time)) for x in (candidate, candidate_mask))
         # Networks run over real tokens alone; only where two texts meet do these stand in rows beside padding.
         steps_q, steps_c = time_steps(query_mask), time_steps(mask_c)
         steps_of_pairs = time_steps(for_each(query_mask, num))
-        query = self._phrases(query, query_mask, steps_q, words, training)
-        candidate = self._phrases(candidate, mask_c, steps_c, words, training)
+        texts = [_Text(query, query_mask, steps_q), _Text(candidate, mask_c, steps_c)]
+        phrases = self._phrases(words, texts, training)
 
         def of_query(x):  # [Nq, h] -> [B, Tq, h]
             return steps_q.texts(x)
@@ -174,33 +180,29 @@ class DecomposableAttention(keras.layers.Layer):
             return ops.reshape(ops.cast(ops.sum(_widened(x), axis=1), x.dtype), (batch, num, self.units[-1]))
 
         (kernel, *_), *_ = self.attend
-        f_q = of_query(self._run(self.attend, query(kernel), training))
-        f_c = of_candidate(self._run(self.attend, candidate(kernel), training))
-        e = ops.einsum("bih,bljh->blij", f_q, f_c)
+        f_q, f_c = (self._run(self.attend, x, training) for x in phrases(kernel))
+        e = ops.einsum("bih,bljh->blij", of_query(f_q), of_candidate(f_c))
         beta = masked_softmax(e, candidate_mask[:, :, None, :], axis=-1)  # [B, L, Tq, Ta]
         alpha = masked_softmax(e, query_mask[:, None, :, None], axis=-2)
 
         (kernel, *_), *_ = self.compare
-        own, other = ops.split(kernel, 2, axis=0)
-        g_q = ops.expand_dims(of_query(query(own)), 1) + ops.matmul(beta, of_candidate(candidate(other)))
-        g_c = of_candidate(candidate(own)) + ops.einsum("blij,bih->bljh", alpha, of_query(query(other)))
+        (own_q, own_c), (other_q, other_c) = (phrases(half) for half in ops.split(kernel, 2, axis=0))
+        g_q = ops.expand_dims(of_query(own_q), 1) + ops.matmul(beta, of_candidate(other_c))
+        g_c = of_candidate(own_c) + ops.einsum("blij,bih->bljh", alpha, of_query(other_q))
         beta = ops.where(query_mask[:, None, :, None], beta, ops.zeros_like(beta))
         return summed(steps_of_pairs, g_q), summed(steps_c, g_c), beta
 
-    def _phrases(self, x, mask, steps, words, training):
-        """A function that applies a kernel `[p, h]` to the phrases of texts: `[N, h]`, of their real `steps`."""
-        if words is None:
-            words = ops.reshape(x, (-1, x.shape[-1]))
-            x = ops.reshape(ops.arange(ops.shape(words)[0], dtype="int32"), ops.shape(mask))
-        words = ops.pad(ops.cast(words, self.compute_dtype), [[1, 0], [0, 0]])  # row 0, zero, stands at padding
-        places = ops.where(mask, ops.cast(x, "int32") + 1, 0)
+    def _phrases(self, words, texts, training):
+        """A function that applies a kernel `[p, h]` to the phrases of texts: for each `[N, h]`, of its real steps."""
 
         def windows(kernel, context=self.context):
             """The windows around each place under `kernel` `[(2 c + 1) m, h]`: each word is multiplied once."""
-            around = ops.pad(places, [[0, 0], [context, context]])
             taps = ops.split(kernel, 2 * context + 1, axis=0) if context else [kernel]
-            seen = [steps.of(around[:, i : i + ops.shape(places)[1]]) for i in range(len(taps))]
-            return sum(ops.take(ops.matmul(words, tap), place, axis=0) for tap, place in zip(taps, seen, strict=True))
+            taps = [ops.matmul(words, tap) for tap in taps]
+            return [
+                sum(ops.take(tap, place, axis=0) for tap, place in zip(taps, text.around(context), strict=True))
+                for text in texts
+            ]
 
         if not self.self_attention:
             return windows
@@ -208,21 +210,33 @@ class DecomposableAttention(keras.layers.Layer):
         def values(kernel):
             return windows(kernel, 0 if self.values == "token" else self.context)
 
-        s, s_ = (
-            steps.texts(self._run(network, windows(network[0][0]), training))
+        queries, keys = (
+            [
+                text.steps.texts(self._run(network, x, training))
+                for text, x in zip(texts, windows(network[0][0]), strict=True)
+            ]
             for network in (self.self_query, self.self_key)
         )
-        step = ops.arange(ops.shape(places)[1], dtype="int32")
-        limit = self.max_distance + 1
-        distance = ops.clip(ops.expand_dims(step, 1) - ops.expand_dims(step, 0), -limit, limit) + limit
-        f = ops.matmul(s, ops.swapaxes(s_, 1, 2)) + ops.take(self.distance_bias, distance, axis=0)
-        weights = masked_softmax(f, ops.expand_dims(mask, 1), axis=-1)  # [n, T, T]
+        weights = [
+            self._self_alignment(*of_text) for of_text in zip(texts, queries, keys, strict=True)
+        ]  # each [n, T, T]
 
         def self_aligned(kernel):
-            own, mixed = ops.split(kernel, 2, axis=0)
-            return values(own) + steps.of(ops.matmul(weights, steps.texts(values(mixed))))
+            own, mixed = (values(half) for half in ops.split(kernel, 2, axis=0))
+            return [
+                x + text.steps.of(ops.matmul(weight, text.steps.texts(y)))
+                for x, y, text, weight in zip(own, mixed, texts, weights, strict=True)
+            ]
 
         return self_aligned
+
+    def _self_alignment(self, text, queries, keys):
+        """softmax_j(f_ij) of each text."""
+        step = ops.arange(ops.shape(text.mask)[1], dtype="int32")
+        limit = self.max_distance + 1
+        distance = ops.clip(ops.expand_dims(step, 1) - ops.expand_dims(step, 0), -limit, limit) + limit
+        f = ops.matmul(queries, ops.swapaxes(keys, 1, 2)) + ops.take(self.distance_bias, distance, axis=0)
+        return masked_softmax(f, ops.expand_dims(text.mask, 1), axis=-1)
 
     def _run(self, network, x, training):
         """The rest of a network, above the product of its input and its first kernel."""
@@ -253,6 +267,30 @@ class DecomposableAttention(keras.layers.Layer):
             "attend_initializer": keras.initializers.serialize(self.attend_initializer),
             "seed": self.seed,
         }
+
+
+class _Text(NamedTuple):
+    """Texts of a batch: the places of their tokens in the words, from 0, and which are real, `[n, T]`."""
+
+    places: Any
+    mask: Any
+    steps: Any
+
+    def around(self, context):
+        """For each position of a window of so many to either side, the rows `[N]` that stand there; 0 for none."""
+        places = ops.where(self.mask, ops.cast(self.places, "int32") + 1, 0)
+        around = ops.pad(places, [[0, 0], [context, context]])
+        return [self.steps.of(around[:, i : i + ops.shape(places)[1]]) for i in range(2 * context + 1)]
+
+
+def _numbered(*masks):
+    """The places of the tokens of several texts, where each has a word of its own."""
+    start, places = 0, []
+    for mask in masks:
+        number = math.prod(ops.shape(mask))
+        places.append(ops.reshape(start + ops.arange(number, dtype="int32"), ops.shape(mask)))
+        start += number
+    return places
 
 
 def _widened(x):

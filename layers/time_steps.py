@@ -34,7 +34,7 @@ def time_steps(mask):
         array step by step; what only another loop reads is never put together.
     """
     mask = ops.cast(mask, "bool")
-    return _Packed(mask) if keras.backend.backend() == "tensorflow" and not _is_compiled() else _Columns(mask)
+    return _Packed(mask) if may_pack() else _Columns(mask)
 
 
 def for_each(x, num):
@@ -43,12 +43,14 @@ def for_each(x, num):
     return ops.reshape(ops.broadcast_to(ops.expand_dims(x, 1), (batch, num, time)), (batch * num, time))
 
 
-def _is_compiled():
-    """Whether XLA will compile what is being traced."""
+def may_pack():
+    """Whether sizes may depend on what a batch holds: under TensorFlow, but not in what XLA compiles."""
+    if keras.backend.backend() != "tensorflow":
+        return False
     import tensorflow as tf
     from tensorflow.python.ops import control_flow_util
 
-    return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+    return not control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
 
 
 class _Columns:

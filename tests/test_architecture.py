@@ -107,10 +107,8 @@ def may_import_backend(source, target, at_module_level):
     if is_in(source, "export"):
         return target.startswith("tensorflow")
     if is_in(source, "layers"):
-        return (
-            source in ("layers.linear_recurrence", "layers.distinct_tokens", "layers.time_steps")
-            and not at_module_level
-        )
+        pick = ("linear_recurrence", "distinct_tokens", "time_steps", "char_ngram_embedding")
+        return source in {f"layers.{name}" for name in pick} and not at_module_level
     if is_in(source, "zoo.models") or is_in(source, "recipes"):
         return False
     if at_module_level:

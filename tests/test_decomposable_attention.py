@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from layers.decomposable_attention import DecomposableAttention
 from tests.checks import check_layer
@@ -165,6 +166,25 @@ def test_words_and_places_give_what_their_vectors_give(arguments):
     found = layer(query, candidate, **MASKS, words=words)
     for one, other in zip(found, layer(words[query], words[candidate], **MASKS), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_words_are_multiplied_once_for_both_texts_in_either_direction():
+    layer = randomized()
+    words = tf.constant(RANDOM.normal(size=(4, 3)).astype("float32"))
+    query, candidate = np.zeros((3, 5), "int32"), np.zeros((3, 2, 6), "int32")
+
+    @tf.function
+    def gradients():
+        with tf.GradientTape() as tape:
+            tape.watch(words)
+            v1, v2, _ = layer(query, candidate, **MASKS, words=words)
+            loss = tf.reduce_sum(v1) + tf.reduce_sum(v2)
+        return tape.gradient(loss, [words, *(weight.value for weight in layer.trainable_weights)])
+
+    operations = gradients.get_concrete_function().graph.get_operations()
+    products = [operation for operation in operations if operation.type == "MatMul"]
+    taps, second_layers = 3 * 3, 2 * 2  # of F and both halves of G; of F and G, for each text
+    assert len(products) == 3 * (taps + second_layers)  # forwards, and to words and to kernels
 
 
 def test_swapped_texts_have_swapped_vectors():

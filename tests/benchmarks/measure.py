@@ -7,11 +7,13 @@ counts only while other processes took less than 8 % of a core.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
 import multiprocessing
 import platform
+import signal
 import time
 from collections.abc import Callable, Sequence
 from importlib import metadata
@@ -71,7 +73,8 @@ def compare(contestants: Sequence[Contestant], rounds: int = 7, patience: int = 
         patience: how many times as many are tried; what is disturbed even then counts, and the table says so.
 
     Raises:
-        RuntimeError: if a contestant fails; what it raised was printed by its process.
+        RuntimeError: if a contestant fails; what it raised was printed by its process, which says nothing where the
+            system ended it for want of memory.
     """
     context = multiprocessing.get_context("spawn")
     runners = []
@@ -82,16 +85,15 @@ def compare(contestants: Sequence[Contestant], rounds: int = 7, patience: int = 
             process.start()
             theirs.close()
             runners.append((process, ours))
-            _received(ours, contestant)  # built and warm, before the next one takes the machine
+            _received(runners[-1], contestant)  # built and warm, before the next one takes the machine
         counted, disturbed = [[] for _ in runners], [[] for _ in runners]
         peaks = [0.0] * len(runners)
         for _ in range(rounds * patience):
-            for number, ((_, pipe), contestant) in enumerate(zip(runners, contestants, strict=True)):
+            for number, (runner, contestant) in enumerate(zip(runners, contestants, strict=True)):
                 if len(counted[number]) == rounds:
                     continue
                 busy, start = _busy(), time.perf_counter()
-                pipe.send(True)
-                seconds, cpu, peaks[number] = _received(pipe, contestant)
+                seconds, cpu, peaks[number] = _sample(runner, contestant)
                 others = (_busy() - busy - cpu) / (time.perf_counter() - start)
                 (counted if others < OTHERS else disturbed)[number].append(1000 * seconds)
     finally:
@@ -114,11 +116,23 @@ def compare(contestants: Sequence[Contestant], rounds: int = 7, patience: int = 
     return timings
 
 
-def _received(pipe, contestant):
+def _sample(runner, contestant):
+    with contextlib.suppress(OSError):  # of a process that has ended; the receiver says so
+        runner[1].send(True)
+    return _received(runner, contestant)
+
+
+def _received(runner, contestant):
+    process, pipe = runner
     try:
         return pipe.recv()
-    except EOFError:
-        raise RuntimeError(f"A contestant must run. Received: {contestant.name!r}, which ended") from None
+    except (EOFError, OSError):
+        process.join()
+        of_memory = ": killed, most likely because all contestants together need more memory than there is"
+        raise RuntimeError(
+            f"A contestant must run. Received: {contestant.name!r}, which ended with exit code {process.exitcode}"
+            f"{of_memory if process.exitcode == -signal.SIGKILL else ''}"
+        ) from None
 
 
 def _run(pipe, contestant):

@@ -186,7 +186,7 @@ def _without_tiles(tiles, before, time):
     batch, num_tiles, _, size, _ = ops.shape(tiles)
     x = ops.transpose(tiles, (0, 1, 3, 2, 4))
     x = ops.reshape(x, (batch, num_tiles * size, tiles.shape[2] * tiles.shape[4]))
-    return x[:, before : before + time]
+    return ops.slice(x, (0, before, 0), (batch, time, x.shape[-1]))
 
 
 def _check(num_heads, group_size, offsets, window, scale):

@@ -33,6 +33,7 @@ class GatedConv(keras.layers.Layer):
         filter_mode: how an n-gram grows by a word: `"additive"`, as above, or `"multiplicative"`,
             `c^{i-1}_t * (x_t W_i)`, of the same step.
         output_gate: whether `h_t = o_t tanh(c^n_t + b)` with `o_t = sigmoid(x_t W_o + h_{t-1} U_o + b_o)`.
+        return_sequences: whether all h_t are an output, and not the last alone.
         return_state: whether the final state is an output too.
         kernel_initializer, recurrent_initializer, bias_initializer: of `[W_l W_1 ... W_n W_o]`, of `[U_l U_o]`
             and of the biases.
@@ -44,11 +45,11 @@ class GatedConv(keras.layers.Layer):
         `[B, n + 1, d]` holds c^1 ... c^n and h; zeros if None.
 
     Output shape:
-        `[B, T, d]`, all h_t; with `return_state` also the final state, `[B, n + 1, d]`.
+        `[B, T, d]`, all h_t, or `[B, d]`, the last one; with `return_state` also the final state, `[B, n + 1, d]`.
 
     Masking:
         A masked step copies the state, and its output is zero: padding on the left or the right, and words
-        masked in between, change nothing. The mask is passed on. Gates and states are float32 under half
+        masked in between, change nothing. The mask is passed on with all h_t. Gates and states are float32 under half
         precision.
 
     Raises:
@@ -71,6 +72,7 @@ class GatedConv(keras.layers.Layer):
         gate="vector",
         filter_mode="additive",
         output_gate=False,
+        return_sequences=True,
         return_state=False,
         kernel_initializer="glorot_uniform",
         recurrent_initializer="glorot_uniform",
@@ -93,6 +95,7 @@ class GatedConv(keras.layers.Layer):
         self.gate = gate
         self.filter_mode = filter_mode
         self.output_gate = output_gate
+        self.return_sequences = return_sequences
         self.return_state = return_state
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
@@ -117,9 +120,9 @@ class GatedConv(keras.layers.Layer):
         self.bias = weight("bias", (self.units,), self.bias_initializer)
 
     def call(self, inputs, mask=None, words=None, initial_state=None):
-        states, final, _ = self._run(inputs, mask, words, initial_state)
-        states = ops.cast(states, self.compute_dtype)
-        return (states, ops.cast(ops.stack(final, axis=1), self.compute_dtype)) if self.return_state else states
+        states, final, _ = self._run(inputs, mask, words, initial_state, self.return_sequences)
+        outputs = ops.cast(states if self.return_sequences else final[-1], self.compute_dtype)
+        return (outputs, ops.cast(ops.stack(final, axis=1), self.compute_dtype)) if self.return_state else outputs
 
     def decay(self, inputs, mask=None, words=None, initial_state=None):
         """The gate l_t of every step, `[B, T, d]` or `[B, T, 1]`, of the arguments of `call`; 0 where masked."""
@@ -128,10 +131,10 @@ class GatedConv(keras.layers.Layer):
             inputs = ops.cast(inputs, self.variable_dtype)
         else:
             words = ops.cast(words, self.variable_dtype)
-        return self._run(inputs, mask, words, initial_state, with_gates=True)[2]
+        return self._run(inputs, mask, words, initial_state, with_states=False, with_gates=True)[2]
 
-    def _run(self, inputs, mask, words, initial_state, with_gates=False):
-        """All h_t, the final states, and all l_t if they are wanted."""
+    def _run(self, inputs, mask, words, initial_state, with_states, with_gates=False):
+        """All h_t if they are wanted, the final states, and all l_t if they are."""
         steps = time_steps(ops.ones(ops.shape(inputs)[:2], "bool") if mask is None else mask)
         if self._folded:
             x = [ops.take(part, steps.of(inputs), axis=0) for part in self._folded]
@@ -148,8 +151,9 @@ class GatedConv(keras.layers.Layer):
         else:
             initial = ops.unstack(ops.cast(initial_state, dtype), self.order + 1, axis=1)
         multiplicative = self.filter_mode == "multiplicative"
-        states, final, decay = gated_recurrence(steps, x, *weights, initial, multiplicative, with_gates)
-        return steps.texts(states), final, steps.texts(decay) if with_gates else None
+        states, final, decay = gated_recurrence(steps, x, *weights, initial, multiplicative, with_states, with_gates)
+        states, decay = (None if of_steps is None else steps.texts(of_steps) for of_steps in (states, decay))
+        return states, final, decay
 
     def _parts(self, x):
         """`x W_l`, `x W_1` ... `x W_n` and `x W_o`, cut while a word that is met often is still one row."""
@@ -169,11 +173,12 @@ class GatedConv(keras.layers.Layer):
         return self.units if self.gate == "vector" else 1
 
     def compute_mask(self, inputs, previous_mask=None):
-        return [previous_mask, None] if self.return_state else previous_mask
+        mask = previous_mask if self.return_sequences else None
+        return [mask, None] if self.return_state else mask
 
     def compute_output_shape(self, inputs_shape, words_shape=None, initial_state_shape=None):
-        states = (*inputs_shape[:2], self.units)
-        return (states, (inputs_shape[0], self.order + 1, self.units)) if self.return_state else states
+        outputs = (*inputs_shape[: 1 + self.return_sequences], self.units)
+        return (outputs, (inputs_shape[0], self.order + 1, self.units)) if self.return_state else outputs
 
     def get_config(self):
         return super().get_config() | {
@@ -182,6 +187,7 @@ class GatedConv(keras.layers.Layer):
             "gate": self.gate,
             "filter_mode": self.filter_mode,
             "output_gate": self.output_gate,
+            "return_sequences": self.return_sequences,
             "return_state": self.return_state,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),

@@ -6,8 +6,10 @@ N real steps of some texts, step by step, see `layers.time_steps`; B texts, d si
 from keras import ops
 
 
-def gated_recurrence(steps, inputs, recurrent_kernel, gate_bias, bias, initial, multiplicative=False, with_gates=False):
-    """All h_t of the equations in `GatedConv`, the final states, and all l_t if they are wanted.
+def gated_recurrence(
+    steps, inputs, recurrent_kernel, gate_bias, bias, initial, multiplicative=False, with_states=True, with_gates=False
+):
+    """The final states of the equations in `GatedConv`, and of all steps h_t and l_t if they are wanted.
 
     On the way back the products of a step that depend on no other are not made again, and those that make the gradient
     of the recurrent kernel are one product after the loop.
@@ -21,10 +23,11 @@ def gated_recurrence(steps, inputs, recurrent_kernel, gate_bias, bias, initial, 
         bias: b, `[d]`.
         initial: c^1 ... c^n and h, each `[B, d]`.
         multiplicative: the filter mode.
+        with_states: whether h is wanted; where the final one alone is, a step needs less time and memory.
         with_gates: whether l is wanted.
 
     Returns:
-        h `[N, d]`, the list of final states, each `[B, d]`, and l `[N, g]` or None.
+        h `[N, d]` or None, the list of final states, each `[B, d]`, and l `[N, g]` or None.
     """
     order, size = len(initial) - 1, inputs[0].shape[-1]
     has_output_gate = len(inputs) > order + 1
@@ -53,11 +56,10 @@ def gated_recurrence(steps, inputs, recurrent_kernel, gate_bias, bias, initial, 
             upstream = args if upstream is None else upstream
             if isinstance(upstream[0], list | tuple):
                 (upstream,) = upstream
-            dh, *d_final = upstream
-            d_final, dl = d_final[: order + 1], d_final[order + 1 :]
+            d_final, of_steps = list(upstream[: order + 1]), upstream[order + 1 :]
             c, h_before, (bounded, *open_) = states[:order], states[order], states[order + 1 :] or [h]
-            backward = _backward_step(order, kernel, multiplicative, with_gates)
-            kept = [*filters, *c, decay, bounded, dh, *dl, *open_]
+            backward = _backward_step(order, kernel, multiplicative, with_states, with_gates)
+            kept = [*filters, *c, decay, bounded, *of_steps, *open_]
             outputs, d_initial = steps.loop(backward, d_final, kept, reverse=True)
             h_before, *d_parts, d_sum = (steps.whole(x) for x in (h_before, *outputs))
             d_gates = d_parts[:: order + 1]
@@ -66,10 +68,12 @@ def gated_recurrence(steps, inputs, recurrent_kernel, gate_bias, bias, initial, 
             d_kernel = ops.matmul(ops.transpose(h_before), d_gates)
             return (*d_parts, d_kernel, ops.sum(d_gates, axis=0), ops.sum(d_sum, axis=0), *d_initial)
 
-        return (steps.whole(h), *final, *([steps.whole(decay)] if with_gates else [])), gradient
+        wanted = [h] * with_states + [decay] * with_gates
+        return (*final, *(steps.whole(x) for x in wanted)), gradient
 
-    h, *final = run(*inputs, recurrent_kernel, gate_bias, bias, *initial)
-    return h, final[: order + 1], final[order + 1] if with_gates else None
+    outputs = list(run(*inputs, recurrent_kernel, gate_bias, bias, *initial))
+    final, wanted = outputs[: order + 1], outputs[order + 1 :]
+    return wanted.pop(0) if with_states else None, final, wanted.pop() if with_gates else None
 
 
 def _grown(c, decay, x, multiplicative):
@@ -88,12 +92,12 @@ def _taken(i, c, x, after, multiplicative):
     return after[i - 1] * x[i] if multiplicative else c[i - 1] + x[i]
 
 
-def _backward_step(order, kernel, multiplicative, with_gates):
+def _backward_step(order, kernel, multiplicative, with_states, with_gates):
     def step(state, at_t):
         (*dc, dh), x, c = state, at_t[:order], at_t[order : 2 * order]
-        decay, bounded, dh_t, *open_ = at_t[2 * order :]
-        dl, open_ = open_[:with_gates], open_[with_gates:]
-        dh = dh + dh_t
+        decay, bounded, *at_t = at_t[2 * order :]
+        dh_t, dl, open_ = at_t[:with_states], at_t[with_states:][:with_gates], at_t[with_states + with_gates :]
+        dh = sum(dh_t, dh)
         d_output = [dh * bounded * gate * (1 - gate) for gate in open_]
         for gate in open_:
             dh = dh * gate

@@ -15,6 +15,7 @@ ARGUMENTS = {
     "gate": "scalar",
     "filter_mode": "multiplicative",
     "output_gate": True,
+    "return_sequences": False,
     "return_state": True,
     "kernel_initializer": "he_normal",
     "recurrent_initializer": "orthogonal",
@@ -81,6 +82,17 @@ def test_equations(order, gate, filter_mode, output_gate):
 def test_promises():
     x, mask = texts()
     check_layer(GatedConv, ARGUMENTS, {"inputs": x}, {"mask": mask})
+
+
+def test_the_last_state_alone():
+    x, mask = texts()
+    layer = built()
+    states, final = layer(x, mask=mask)
+    last = GatedConv(5, return_sequences=False)
+    last.build((None, None, 3))
+    last.set_weights(layer.get_weights())
+    np.testing.assert_allclose(last(x, mask=mask), final[:, -1], atol=1e-6)
+    assert last.compute_output_shape((4, 6, 3)) == (4, 5) and last.compute_mask(x, mask) is None
 
 
 @pytest.mark.parametrize("place", ["left", "right", "between"])

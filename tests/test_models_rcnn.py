@@ -45,7 +45,7 @@ def test_score_is_the_cosine_of_the_mean_of_the_fields(pooling):
             field = field[field > UNREAD]
             states = np.asarray(layer(vectors[field][None].astype("float32"))[0][0], "float64")
             states /= np.linalg.norm(states, axis=-1, keepdims=True)
-            parts.append(states[-1] if pooling == "last" else states.mean(axis=0))
+            parts.append(states if pooling == "last" else states.mean(axis=0))
         mean = sum(parts) / 2
         return mean / np.linalg.norm(mean)
 

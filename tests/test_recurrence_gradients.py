@@ -124,6 +124,8 @@ def test_gated_conv(order, gate, filter_mode, output_gate, form):
         return layer(x, mask=mask, initial_state=state), layer.decay(x, mask=mask, initial_state=state)
 
     assert_derivatives(layer, states_and_gates, arrays, form, random)
+    layer.return_sequences = False
+    assert_derivatives(layer, states_and_gates, arrays, form, random)
 
 
 def test_gated_conv_over_many_steps(form):

@@ -93,16 +93,15 @@ def step_of(model, inputs, labels=None, training=True, optimizer=None):
 
 def keras_reader(ids, training, reader, units, size=SIZE, pooling="mean", given=False):
     """The layers of Keras, as a user stacks them."""
-    layer = getattr(keras.layers, reader)(units, return_sequences=True)
+    layer = getattr(keras.layers, reader)(units, return_sequences=pooling != "last")
     return _reader(lambda vectors, mask: layer(vectors, mask=mask), ids, training, size, pooling, given)
 
 
 def gated_conv(ids, training, size=200, units=400, given=False):
     """Ours, with the same last state."""
     if given:
-        return _reader(
-            lambda vectors, mask: GatedConv(units)(vectors, mask=mask), ids, training, size, "last", given=True
-        )
+        layer = GatedConv(units, return_sequences=False)
+        return _reader(lambda vectors, mask: layer(vectors, mask=mask), ids, training, size, "last", given=True)
     from zoo.models.rcnn import rcnn
 
     model = rcnn(table(size), fields=("text",), units=units, dropout=0.0, penalty=0.0)
@@ -115,7 +114,8 @@ def _reader(read, ids, training, size, pooling, given):
     if not given:
         vectors = keras.layers.Embedding(VOCABULARY, size, weights=[table(size)], trainable=False)(text)
     mask = text != 0
-    outputs = MaskedPooling(pooling)(read(vectors, mask), mask=mask)
+    states = read(vectors, mask)
+    outputs = states if pooling == "last" else MaskedPooling(pooling)(states, mask=mask)
     if not given:
         return step_of(keras.Model(text, outputs), ids, training=training)
     return step_of(keras.Model([text, inputs], outputs), [ids, table(size)[ids]], training=training)

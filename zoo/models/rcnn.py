@@ -65,7 +65,8 @@ def rcnn(
     if idf is not None:
         embeddings = (embeddings * idf[:, None]).astype("float32")
     fields = tuple(fields)
-    read = _reader(reader, units, order, gate, filter_mode, output_gate, penalty, initial_range)
+    last = pooling == "last" and reader != "cnn"  # a recurrence hands its last state over itself
+    read = _reader(reader, units, order, gate, filter_mode, output_gate, penalty, initial_range, last)
     texts = {field: keras.Input((None,), dtype="int32", name=field) for field in fields}
     read_texts = [texts[field] for field in read_fields or fields]
     words, places = parts.token_vectors(read_texts, embeddings, trainable=trainable_embeddings, dropout=dropout)
@@ -73,7 +74,8 @@ def rcnn(
     vectors = []
     for ids, place in zip(read_texts, places, strict=True):
         mask = ids > num_unread
-        vectors.append(pool(parts.unit_length(read(words, place, mask)), mask=mask))
+        states = parts.unit_length(read(words, place, mask))
+        vectors.append(states if last else pool(states, mask=mask))
     question = sum(vectors[1:], vectors[0]) / len(vectors)
     if dropout:
         question = keras.layers.Dropout(dropout, name="question_dropout")(question)
@@ -102,8 +104,11 @@ def openness(model, ids, num_unread=0):
     return 1 - text_encoder.get_layer("reader").decay(vectors, mask=ids > num_unread)
 
 
-def _reader(reader, units, order, gate, filter_mode, output_gate, penalty, initial_range):
-    """A function of (words ``[U, E]``, places ``[n, T]``, mask ``[n, T]``) to states ``[n, T, d]``."""
+def _reader(reader, units, order, gate, filter_mode, output_gate, penalty, initial_range, last):
+    """A function of (words ``[U, E]``, places ``[n, T]``, mask ``[n, T]``) to states ``[n, T, d]``.
+
+    With ``last`` a recurrence gives the last one alone, ``[n, d]``.
+    """
 
     def settings(*kernels):
         initial = {f"{name}_initializer": _uniform(initial_range) for name in (*kernels, "bias")}
@@ -116,6 +121,7 @@ def _reader(reader, units, order, gate, filter_mode, output_gate, penalty, initi
             gate,
             filter_mode,
             output_gate,
+            return_sequences=not last,
             return_state=True,
             kernel_regularizer=NormPenalty(penalty),
             **settings("kernel", "recurrent"),
@@ -138,7 +144,7 @@ def _reader(reader, units, order, gate, filter_mode, output_gate, penalty, initi
         of_kind = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}[reader]
         layer = of_kind(
             units,
-            return_sequences=True,
+            return_sequences=not last,
             return_state=True,
             kernel_regularizer=NormPenalty(penalty),
             recurrent_regularizer=NormPenalty(penalty),
@@ -146,7 +152,8 @@ def _reader(reader, units, order, gate, filter_mode, output_gate, penalty, initi
             **({"reset_after": False} if reader == "gru" else {"unit_forget_bias": False}),  # the paper's equations
             **settings("kernel", "recurrent"),
         )
-        return lambda words, places, mask: layer(ops.take(words, places, axis=0), mask=mask)[0]
+        # Output 1 is the final h.
+        return lambda words, places, mask: layer(ops.take(words, places, axis=0), mask=mask)[int(last)]
     raise ValueError(f"reader must be one of {', '.join(READERS)}. Received: reader={reader!r}")
 
 

@@ -4,7 +4,6 @@ import keras
 from keras import ops
 
 from layers.list_wise import ListWise
-from layers.masked_pooling import MaskedPooling
 from layers.vocabulary_softmax import VocabularySoftmax
 from zoo.models import parts
 
@@ -46,7 +45,7 @@ def title_decoder(model, *, num_words, num_unread=0, num_sampled=0, dropout=0.1,
     # Row 0, zeros, stands before the title; what is read and what is told are so one step apart.
     words, places = ops.pad(words, [[1, 0], [0, 0]]), ops.pad(title_places + 1, [[0, 0], [1, 0]])
     uniform = keras.initializers.RandomUniform
-    config = reader.get_config() | {"name": "decoder"}
+    config = reader.get_config() | {"name": "decoder", "return_sequences": True}
     config |= {name: uniform(-initial_range, initial_range) for name in config if name.endswith("_initializer")}
     decoder = type(reader).from_config(config)
     states = _read(decoder, words, places, target > 0, state)[0]
@@ -73,9 +72,9 @@ def title_matcher(model, num_unread=0):
     title = keras.Input((None,), dtype="int32", name="title")
     words, (places,) = text_encoder.get_layer("distinct_tokens")([title])
     mask = title > num_unread
-    states = parts.unit_length(_read(reader, embedding(words), places, mask)[0])
-    last = MaskedPooling("last", name="last_state")(states, mask=mask)
-    encoder = ListWise(keras.Model(title, last, name="title_encoder"), name="title_encoders")
+    final = _read(reader, embedding(words), places, mask)[1]
+    last = final[:, -1] if _is_gated(reader) else final
+    encoder = ListWise(keras.Model(title, parts.unit_length(last), name="title_encoder"), name="title_encoders")
     query, candidate = parts.pair_inputs()
     query_vector, candidate_vector = encoder([query, candidate])
     score = ops.sum(ops.expand_dims(query_vector, 1) * candidate_vector, axis=-1)
@@ -83,7 +82,12 @@ def title_matcher(model, num_unread=0):
 
 
 def _read(reader, words, places, mask, state=None):
-    """All states, and the parts of the final one."""
-    if hasattr(reader, "order"):  # GatedConv takes places, and gives one state
+    """What the reader gives of its states, and the parts of the final one."""
+    if _is_gated(reader):
         return reader(places, mask=mask, words=words, initial_state=state and state[0])
     return reader(ops.take(words, places, axis=0), mask=mask, initial_state=state)
+
+
+def _is_gated(reader):
+    """Whether it is a `GatedConv`, which takes places, and whose state is one array; h is the last of it."""
+    return hasattr(reader, "order")

@@ -4,10 +4,14 @@ YahooQA's answers, 300 numbers a word, 50 tokens; the table of word vectors is f
 insuranceQA's.
 """
 
+import tempfile
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import tensorflow as tf
 
+from export import folding
 from layers.gated_conv import GatedConv
 from layers.masked_pooling import MaskedPooling
 from layers.masking import token_mask
@@ -38,6 +42,7 @@ def families(data):
     torch_rows = {f"torch {kind}": (torch_reader, {"reader": kind, "units": 512}) for kind in ("LSTM", "GRU")}
     # Ours in the same form, which is what a QRNN is to be compared with: no padding, each word multiplied once.
     tower = keras_rows | torch_rows | {"packed LSTM": (tower_of, {"make": lstm}), "QRNN": (tower_of, {"make": qrnn})}
+    saved = {f"QRNN, SavedModel{', folded' * folded}": (saved_tower, {"folded": folded}) for folded in (False, True)}
     gated = {
         "Keras LSTM 240": (keras_reader, {"reader": "LSTM", "units": 240, "size": 200, "pooling": "last"}),
         "Keras GRU 280": (keras_reader, {"reader": "GRU", "units": 280, "size": 200, "pooling": "last"}),
@@ -49,15 +54,16 @@ def families(data):
     qa = {name: (pair_model, {"make": make}) for name, make in (("Keras", keras_qa_lstm), ("packed", qa_lstm))}
     return {
         f"{title}, {'training' if training else 'inference'}": (
-            [Contestant(name, make, {"ids": ids, "training": training, **more}) for name, (make, more) in rows.items()],
+            [Contestant(name, make, {"ids": ids, "training": training, **more}) for name, (make, more) in rows.items()]
+            + [Contestant(name, make, {"ids": ids, **more}) for name, (make, more) in served.items() if not training],
             bases,
         )
-        for title, rows, ids, bases in (
-            ("tower from ids, d 512, m 300, B 256, L 50", tower, answers, ["Keras LSTM", "torch LSTM"]),
-            ("pair model from ids, d 512, m 300, B 128 pairs, L 50", whole, of_pairs, ["Keras LSTM", "qrnn"]),
-            ("QA-LSTM from ids, d 141 each way, m 300, B 64 pairs, L 200", qa, long_pairs, ["Keras"]),
-            ("from ids, 100,000 weights at m 200, B 256, L 100", gated, long_answers, ["Keras LSTM 240"]),
-            ("100,000 weights at m 200, B 256, L 100", given, long_answers, ["Keras LSTM 240, inputs given"]),
+        for title, rows, ids, bases, served in (
+            ("tower from ids, d 512, m 300, B 256, L 50", tower, answers, ["Keras LSTM", "torch LSTM"], saved),
+            ("pair model from ids, d 512, m 300, B 128 pairs, L 50", whole, of_pairs, ["Keras LSTM", "qrnn"], {}),
+            ("QA-LSTM from ids, d 141 each way, m 300, B 64 pairs, L 200", qa, long_pairs, ["Keras"], {}),
+            ("from ids, 100,000 weights at m 200, B 256, L 100", gated, long_answers, ["Keras LSTM 240"], {}),
+            ("100,000 weights at m 200, B 256, L 100", given, long_answers, ["Keras LSTM 240, inputs given"], {}),
         )
         for training in (True, False)
     }
@@ -125,6 +131,20 @@ def tower_of(ids, training, make):
     """The text encoder of a model of the zoo."""
     model = make(table(), projection=0)
     return step_of(model.get_layer("encoder").layer, ids, training=training)
+
+
+def saved_tower(ids, folded):
+    """The encoder of a QRNN as it is served, but from ids."""
+    model = qrnn(table(), projection=0)
+    if folded:
+        vocabulary = SimpleNamespace(vocabulary_size=VOCABULARY)
+        run = SimpleNamespace(model=model, settings={"model": "qrnn"}, text_encoder=vocabulary)
+        model = folding.fold(run, megabytes=2000).model
+    signature = [tf.TensorSpec((None, None), "int32")]
+    with tempfile.TemporaryDirectory() as folder:
+        model.get_layer("encoder").layer.export(folder, input_signature=signature, verbose=False)
+        saved, ids = tf.saved_model.load(folder), tf.constant(ids)
+    return lambda: saved.serve(ids).numpy()
 
 
 def keras_pairs(embeddings):

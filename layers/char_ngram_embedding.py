@@ -99,7 +99,10 @@ def _sums_of_real(table, ids, combiner):
     """Each n-gram of the batch is read once, padding never."""
     import tensorflow as tf
 
-    return tf.nn.safe_embedding_lookup_sparse(table, tf.sparse.from_dense(ids), combiner=combiner)
+    real = tf.where(ids > 0)
+    ngrams, places = tf.unique(tf.gather_nd(ids, real))
+    combine = {"sum": tf.sparse.segment_sum, "sqrtn": tf.sparse.segment_sqrt_n}[combiner]
+    return combine(tf.gather(table, ngrams), places, real[:, 0], num_segments=tf.shape(ids)[0])
 
 
 def _sums(table, ids, combiner):

@@ -152,8 +152,8 @@ class GatedConv(keras.layers.Layer):
             initial = ops.unstack(ops.cast(initial_state, dtype), self.order + 1, axis=1)
         multiplicative = self.filter_mode == "multiplicative"
         states, final, decay = gated_recurrence(steps, x, *weights, initial, multiplicative, with_states, with_gates)
-        states, decay = (None if of_steps is None else steps.texts(of_steps) for of_steps in (states, decay))
-        return states, final, decay
+        states = steps.texts(states) if with_states else None
+        return states, final, steps.texts(decay) if with_gates else None
 
     def _parts(self, x):
         """`x W_l`, `x W_1` ... `x W_n` and `x W_o`, cut while a word that is met often is still one row."""

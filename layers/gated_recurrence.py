@@ -73,7 +73,9 @@ def gated_recurrence(
 
     outputs = list(run(*inputs, recurrent_kernel, gate_bias, bias, *initial))
     final, wanted = outputs[: order + 1], outputs[order + 1 :]
-    return wanted.pop(0) if with_states else None, final, wanted.pop() if with_gates else None
+    states = wanted.pop(0) if with_states else None
+    gates = wanted.pop(0) if with_gates else None
+    return states, final, gates
 
 
 def _grown(c, decay, x, multiplicative):
@@ -96,8 +98,10 @@ def _backward_step(order, kernel, multiplicative, with_states, with_gates):
     def step(state, at_t):
         (*dc, dh), x, c = state, at_t[:order], at_t[order : 2 * order]
         decay, bounded, *at_t = at_t[2 * order :]
-        dh_t, dl, open_ = at_t[:with_states], at_t[with_states:][:with_gates], at_t[with_states + with_gates :]
-        dh = sum(dh_t, dh)
+        if with_states:
+            dh = dh + at_t.pop(0)
+        dl = [at_t.pop(0)] if with_gates else []
+        open_ = at_t
         d_output = [dh * bounded * gate * (1 - gate) for gate in open_]
         for gate in open_:
             dh = dh * gate

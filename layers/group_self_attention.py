@@ -10,6 +10,7 @@ import keras
 from keras import ops
 
 from layers.masking import masked_softmax
+from layers.time_steps import steps_from
 
 
 @keras.saving.register_keras_serializable(package="pairzoo")
@@ -133,7 +134,8 @@ class GroupSelfAttention(keras.layers.Layer):
 
         def wide(x):
             tiles = _tiles(x, reach, after + size - reach, size)
-            return ops.concatenate([tiles[:, :-1], tiles[:, 1:]], axis=2)
+            blocks = ops.shape(tiles)[1] - 1
+            return ops.concatenate([steps_from(tiles, first, blocks) for first in (0, 1)], axis=2)
 
         place, other = ops.arange(size), ops.arange(2 * size) - reach
         near = ops.abs(place[:, None] - other[None, :]) <= reach
@@ -186,7 +188,7 @@ def _without_tiles(tiles, before, time):
     batch, num_tiles, _, size, _ = ops.shape(tiles)
     x = ops.transpose(tiles, (0, 1, 3, 2, 4))
     x = ops.reshape(x, (batch, num_tiles * size, tiles.shape[2] * tiles.shape[4]))
-    return ops.slice(x, (0, before, 0), (batch, time, x.shape[-1]))
+    return steps_from(x, before, time)
 
 
 def _check(num_heads, group_size, offsets, window, scale):

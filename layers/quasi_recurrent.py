@@ -8,7 +8,7 @@ from keras import ops
 
 from layers.fo_pooling import fo_pool
 from layers.shapes import vector_size
-from layers.time_steps import time_steps
+from layers.time_steps import steps_from, time_steps
 
 
 @keras.saving.register_keras_serializable(package="pairzoo")
@@ -165,7 +165,7 @@ def _windows(x, k, around):
     """What each of k taps sees of `[B, T, ...]`: as many arrays of that shape."""
     time = ops.shape(x)[1]
     x = ops.pad(x, [[0, 0], around, *[[0, 0]] * (len(x.shape) - 2)])
-    return [x[:, i : i + time] for i in range(k)]
+    return [steps_from(x, i, time) for i in range(k)]
 
 
 # Arguments and weights, shared with CrossTemporalCell.

@@ -43,6 +43,12 @@ def for_each(x, num):
     return ops.reshape(ops.broadcast_to(ops.expand_dims(x, 1), (batch, num, time)), (batch * num, time))
 
 
+def steps_from(x, start, number):
+    """`x[:, start : start + number]`; TensorFlow pads the gradient, which takes less than that of a strided slice."""
+    rest = ops.shape(x)[2:]
+    return ops.slice(x, (0, start, *[0] * len(rest)), (ops.shape(x)[0], number, *rest))
+
+
 def may_pack():
     """Whether sizes may depend on what a batch holds: under TensorFlow, but not in what XLA compiles."""
     if keras.backend.backend() != "tensorflow":

@@ -12,6 +12,7 @@ from tests.exported import OOV_BUCKETS, WORDS, write_run
 from zoo.models.cnn import cnn
 from zoo.models.ctrn import ctrn
 from zoo.models.lstm import lstm
+from zoo.models.qa_lstm import qa_lstm
 from zoo.models.qrnn import qrnn
 from zoo.models.rcnn import rcnn
 
@@ -24,6 +25,8 @@ def made(name, **settings):
     keras.utils.set_random_seed(1)
     if name == "rcnn":
         return rcnn(embeddings, fields=("title", "body"), units=5, num_unread=OOV_BUCKETS)
+    if name == "qa_lstm":
+        return qa_lstm(embeddings, units=5)
     head = {"projection": 4, "projection_activation": "tanh", "dense_units": 3, "word_dropout": 0.1}
     return {"ctrn": ctrn, "qrnn": qrnn, "lstm": lstm, "cnn": cnn}[name](embeddings, filters=5, **head)
 
@@ -39,6 +42,7 @@ FOLDED = {
     "qrnn": ((2, 4, 15), [5] * 6),
     "rcnn": ((6, 15), [5] * 3),
     "lstm": ((4, 20), [20]),
+    "qa_lstm": ((6, 20), [20] * 2),
 }
 
 

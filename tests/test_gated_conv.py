@@ -8,6 +8,7 @@ import pytest
 
 from layers.gated_conv import GatedConv
 from tests.checks import check_layer
+from tests.promises import Promises
 
 ARGUMENTS = {
     "units": 5,
@@ -82,6 +83,22 @@ def test_equations(order, gate, filter_mode, output_gate):
 def test_promises():
     x, mask = texts()
     check_layer(GatedConv, ARGUMENTS, {"inputs": x}, {"mask": mask})
+
+
+def test_promises_of_all_states_in_the_other_modes():
+    x, mask = texts()
+    layer = GatedConv(**ARGUMENTS | {"return_sequences": True})
+    layer(x, mask=mask)
+    promises = Promises(layer, {"inputs": x, "mask": mask})
+    promises.ignores_padding(zero_outputs=False)  # those of the final state are none
+    promises.is_finite_without_tokens()
+    promises.takes_unknown_sizes()
+    promises.comes_back_from_a_file()
+
+
+def test_a_layer_saved_before_there_was_return_sequences_gives_all_states():
+    config = {name: value for name, value in built().get_config().items() if name != "return_sequences"}
+    assert GatedConv.from_config(config).return_sequences
 
 
 def test_the_last_state_alone():

@@ -67,6 +67,7 @@ LAYERS = {
     "local_self_attention": (GroupSelfAttention, {"num_heads": 2, "group_size": 2, "window": True}, "x"),
     "group_attention_residual": (GroupAttentionResidual, {"num_heads": 2, "group_size": None}, "x"),
     "gated_conv": (GatedConv, FIVE | {"recurrent_initializer": "zeros", "return_state": True}, "x"),
+    "gated_conv_last": (GatedConv, FIVE | {"recurrent_initializer": "zeros", "return_sequences": False}, "x"),
     "gated_conv_other": (
         GatedConv,
         FIVE

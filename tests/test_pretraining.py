@@ -133,9 +133,10 @@ def test_decoder(reader):
     assert all((np.array(w) != b).any() for w, b in zip(model.trainable_weights, before, strict=True))
 
 
-@pytest.mark.parametrize("reader", ["rcnn", "lstm"])
-def test_titles_are_compared_by_the_last_state_whatever_the_pooling(reader):
-    model = make(reader, pooling="mean", dropout=0.2)
+@pytest.mark.parametrize("pooling", ["last", "mean"])
+@pytest.mark.parametrize("reader", ["rcnn", "lstm", "gru"])
+def test_titles_are_compared_by_the_last_state_whatever_the_pooling(reader, pooling):
+    model = make(reader, pooling=pooling, dropout=0.2)
     text_encoder = model.get_layer("encoder").layer
     title = {
         "query": np.array([[5, 9, 7], [6, 1, 0]], "int32"),
@@ -150,7 +151,7 @@ def test_titles_are_compared_by_the_last_state_whatever_the_pooling(reader):
             states = layer(np.arange(len(read))[None], mask=mask, words=words)[0]
         else:
             states = layer(words[None], mask=mask)[0]
-        state = np.asarray(states)[0, -1]
+        state = np.asarray(states)[0] if pooling == "last" else np.asarray(states)[0, -1]
         return state / np.linalg.norm(state)
 
     pairs = zip(title["query"], title["candidate"][:, 0], strict=True)

@@ -27,6 +27,7 @@ from zoo.models.qa_lstm import qa_lstm
 from zoo.models.qrnn import qrnn
 
 SIZE = 300
+TOWER = "tower from ids, d 512, m 300, B 256, L 50"
 
 
 def families(data):
@@ -40,33 +41,36 @@ def families(data):
         "Keras GRU": (keras_reader, {"reader": "GRU", "units": 512}),
     }
     torch_rows = {f"torch {kind}": (torch_reader, {"reader": kind, "units": 512}) for kind in ("LSTM", "GRU")}
+    torch_rows["torch LSTM, packed"] = torch_reader, {"reader": "LSTM", "units": 512, "packed": True}
     # Ours in the same form, which is what a QRNN is to be compared with: no padding, each word multiplied once.
     tower = keras_rows | torch_rows | {"packed LSTM": (tower_of, {"make": lstm}), "QRNN": (tower_of, {"make": qrnn})}
-    saved = {f"QRNN, SavedModel{', folded' * folded}": (saved_tower, {"folded": folded}) for folded in (False, True)}
     gated = {
-        "Keras LSTM 240": (keras_reader, {"reader": "LSTM", "units": 240, "size": 200, "pooling": "last"}),
-        "Keras GRU 280": (keras_reader, {"reader": "GRU", "units": 280, "size": 200, "pooling": "last"}),
-        "GatedConv 400": (gated_conv, {}),
-    }
+        f"Keras {reader} {units}": (keras_reader, {"reader": reader, "units": units, "size": 200, "pooling": "last"})
+        for reader, units in (("LSTM", 240), ("GRU", 280), ("LSTM", 400))  # as many weights, and as many units
+    } | {"GatedConv 400": (gated_conv, {})}
     given = {f"{name}, inputs given": (make, {**settings, "given": True}) for name, (make, settings) in gated.items()}
     models = {"Keras LSTM": keras_pairs, "packed LSTM": lstm, "qrnn": qrnn, "ctrn": ctrn}
     whole = {name: (pair_model, {"make": make}) for name, make in models.items()}
     qa = {name: (pair_model, {"make": make}) for name, make in (("Keras", keras_qa_lstm), ("packed", qa_lstm))}
-    return {
+    tables = {
         f"{title}, {'training' if training else 'inference'}": (
-            [Contestant(name, make, {"ids": ids, "training": training, **more}) for name, (make, more) in rows.items()]
-            + [Contestant(name, make, {"ids": ids, **more}) for name, (make, more) in served.items() if not training],
+            [Contestant(name, make, {"ids": ids, "training": training, **more}) for name, (make, more) in rows.items()],
             bases,
         )
-        for title, rows, ids, bases, served in (
-            ("tower from ids, d 512, m 300, B 256, L 50", tower, answers, ["Keras LSTM", "torch LSTM"], saved),
-            ("pair model from ids, d 512, m 300, B 128 pairs, L 50", whole, of_pairs, ["Keras LSTM", "qrnn"], {}),
-            ("QA-LSTM from ids, d 141 each way, m 300, B 64 pairs, L 200", qa, long_pairs, ["Keras"], {}),
-            ("from ids, 100,000 weights at m 200, B 256, L 100", gated, long_answers, ["Keras LSTM 240"], {}),
-            ("100,000 weights at m 200, B 256, L 100", given, long_answers, ["Keras LSTM 240, inputs given"], {}),
+        for title, rows, ids, bases in (
+            (TOWER, tower, answers, ["Keras LSTM", "torch LSTM"]),
+            ("pair model from ids, d 512, m 300, B 128 pairs, L 50", whole, of_pairs, ["Keras LSTM", "qrnn"]),
+            ("QA-LSTM from ids, d 141 each way, m 300, B 64 pairs, L 200", qa, long_pairs, ["Keras"]),
+            ("from ids, 100,000 weights at m 200, B 256, L 100", gated, long_answers, ["Keras LSTM 240"]),
+            ("100,000 weights at m 200, B 256, L 100", given, long_answers, ["Keras LSTM 240, inputs given"]),
         )
         for training in (True, False)
     }
+    tables[f"{TOWER}, inference"][0].extend(
+        Contestant(f"QRNN, SavedModel{', folded' * folded}", saved_tower, {"ids": answers, "folded": folded})
+        for folded in (False, True)
+    )
+    return tables
 
 
 def table(size=SIZE):
@@ -170,8 +174,8 @@ def pair_model(ids, training, make):
     return step_of(make(table()), inputs, ids["labels"], training)
 
 
-def torch_reader(ids, training, reader, units):
-    """The same by torch; padding is packed away by neither side."""
+def torch_reader(ids, training, reader, units, packed=False):
+    """The same by torch; ``packed`` has it pass over padding, as a user may ask for."""
     import torch
 
     layer = getattr(torch.nn, reader)(SIZE, units, batch_first=True)
@@ -180,8 +184,15 @@ def torch_reader(ids, training, reader, units):
     mask = (ids != 0).float().unsqueeze(-1)
     optimizer = torch.optim.Adam(layer.parameters(), 1e-3)
 
+    def read(vectors):
+        if not packed:
+            return layer(vectors)[0]
+        lengths = mask.sum((1, 2)).clamp(min=1).long()
+        rows = torch.nn.utils.rnn.pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
+        return torch.nn.utils.rnn.pad_packed_sequence(layer(rows)[0], True, total_length=ids.shape[1])[0]
+
     def forward():
-        states, _ = layer(embedding(ids))
+        states = read(embedding(ids))
         return (states * mask).sum(1) / mask.sum(1).clamp(min=1)
 
     def train():

@@ -47,13 +47,14 @@ def attentive_pooling(
     """
     if encoder not in ("bilstm", "cnn"):
         raise ValueError(f"encoder must be 'bilstm' or 'cnn'. Received: encoder={encoder!r}")
-    look_up = word_vectors(embeddings, trainable=trainable_embeddings, projection=projection, dropout=word_dropout)
+    words = {"trainable": trainable_embeddings, "projection": projection, "dropout": word_dropout}
     text = keras.Input((None,), dtype="int32", name="text")
     mask = token_mask(text)
     if encoder == "cnn":
-        states = keras.layers.Conv1D(units, kernel_size, padding="same", name="convolution")(look_up(text))
+        convolution = keras.layers.Conv1D(units, kernel_size, padding="same", name="convolution")
+        states = convolution(word_vectors(embeddings, **words)(text))
     else:
-        states = bidirectional_lstm(units)(look_up(text), mask)
+        states = bidirectional_lstm(units, embeddings, **words)(text)
     read = ListWise(keras.Model(text, [states, mask], name="text_reader"), name="reader")
     query, candidate = parts.pair_inputs()
     query_states, query_mask = marked("query", read(query))

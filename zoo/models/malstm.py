@@ -96,8 +96,7 @@ def malstm(
         vector = MaskedPooling("mean", name="pooling")(vectors, mask=mask)
         vector = keras.layers.Dense(units, name="projection")(vector)
     else:
-        states = _recurrent(encoder, units, forget_bias, deviation)(vectors, mask=mask)
-        vector = MaskedPooling("last", name="pooling")(states, mask=mask)
+        vector = _recurrent(encoder, units, forget_bias, deviation)(vectors, mask=mask)  # the last state
     encode = ListWise(keras.Model(text, vector, name="text_encoder"), name="encoder")
     query, candidate = parts.pair_inputs()
     pair = encode([query, candidate])
@@ -113,7 +112,6 @@ def malstm(
 def _recurrent(encoder, units, forget_bias, deviation):
     settings = {
         "units": units,
-        "return_sequences": True,
         "kernel_initializer": keras.initializers.RandomNormal(stddev=deviation),
         "recurrent_initializer": keras.initializers.RandomNormal(stddev=deviation),
         "use_cudnn": False,  # cuDNN refuses a text without tokens, and its kernel would be in the export

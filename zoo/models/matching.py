@@ -17,7 +17,6 @@ from keras import ops
 
 from layers.attention_pooling import AttentionPooling
 from layers.circular_correlation import CircularCorrelation
-from layers.distinct_tokens import DistinctTokens
 from layers.list_wise import ListWise
 from layers.masked_pooling import MaskedPooling
 from layers.masking import token_mask
@@ -162,13 +161,26 @@ def _score(query, candidate, similarity, slices, head):
     return parts.dense_head(query, candidate, None, **head)
 
 
-def bidirectional_lstm(units):
-    """A function from vectors ``[n, T, m]`` and their mask to the states of both directions ``[n, T, 2 units]``."""
-    forward = PackedLSTM(units, name="forward_lstm")
-    backward = PackedLSTM(units, go_backwards=True, name="backward_lstm")
+def bidirectional_lstm(units, embeddings, *, trainable, projection=0, dropout=0.0):
+    """A function from ids ``[n, T]`` to the states of both directions ``[n, T, 2 units]``.
 
-    def read(vectors, mask):
-        return ops.concatenate([forward(vectors, mask=mask), backward(vectors, mask=mask)], axis=-1)
+    Args:
+        units: of the LSTM, per direction.
+        embeddings, trainable, projection, dropout: see `word_vectors`.
+    """
+    directions = [
+        PackedLSTM(units, name="forward_lstm"),
+        PackedLSTM(units, go_backwards=True, name="backward_lstm"),
+    ]
+
+    def read(ids):
+        if dropout:  # a word differs from position to position, so that no product of it serves all of them
+            look_up = word_vectors(embeddings, trainable=trainable, projection=projection, dropout=dropout)
+            inputs, words = look_up(ids), None
+        else:
+            words, (inputs,) = parts.token_vectors([ids], embeddings, trainable=trainable, projection=projection)
+        states = [lstm(inputs, mask=token_mask(ids), words=words) for lstm in directions]
+        return ops.concatenate(states, axis=-1)
 
     return read
 
@@ -180,18 +192,12 @@ def word_vectors(embeddings, *, trainable, projection=0, dropout=0.0):
         embeddings: float array ``[V, E]``, row 0 zero.
         trainable: whether the word vectors are trained.
         projection: D of a linear map on top of them, 0 for none.
-        dropout: rate on the vectors.
+        dropout: rate on the vectors of each position.
     """
-    size, width = embeddings.shape
-    embedding = keras.layers.Embedding(size, width, weights=[embeddings], trainable=trainable, name="embedding")
-    project = keras.layers.Dense(projection, name="projection") if projection else None
     drop = keras.layers.Dropout(dropout, name="word_dropout")
 
     def look_up(ids):
-        words, (places,) = DistinctTokens(name="distinct_tokens")([ids])
-        words = embedding(words)
-        if project:
-            words = project(words)
+        words, (places,) = parts.token_vectors([ids], embeddings, trainable=trainable, projection=projection)
         vectors = drop(ops.take(words, places, axis=0))
         return ops.where(ops.expand_dims(token_mask(ids), -1), vectors, ops.zeros_like(vectors))
 

@@ -1,7 +1,6 @@
 """QA-LSTM and its relatives: a bidirectional LSTM under one of the compositions (Tan et al. 2016)."""
 
-from layers.masking import token_mask
-from zoo.models.matching import Reader, bidirectional_lstm, matching, word_vectors
+from zoo.models.matching import Reader, bidirectional_lstm, matching
 
 
 def qa_lstm(
@@ -27,10 +26,7 @@ def qa_lstm(
     Returns:
         A model from ``{"query": [B, T], "candidate": [B, L, T]}`` to scores ``[B, L]``.
     """
-    look_up = word_vectors(embeddings, trainable=trainable_embeddings, projection=projection, dropout=word_dropout)
-    reader = bidirectional_lstm(units)
-
-    def read(ids):
-        return [reader(look_up(ids), token_mask(ids))] * 2
-
-    return matching(Reader(read), name=name, **settings)
+    states = bidirectional_lstm(
+        units, embeddings, trainable=trainable_embeddings, projection=projection, dropout=word_dropout
+    )
+    return matching(Reader(lambda ids: [states(ids)] * 2), name=name, **settings)

@@ -70,12 +70,12 @@ def rcnn(
     texts = {field: keras.Input((None,), dtype="int32", name=field) for field in fields}
     read_texts = [texts[field] for field in read_fields or fields]
     words, places = parts.token_vectors(read_texts, embeddings, trainable=trainable_embeddings, dropout=dropout)
-    pool = MaskedPooling(pooling, name="pooling")
+    pool = None if last else MaskedPooling(pooling, name="pooling")
     vectors = []
     for ids, place in zip(read_texts, places, strict=True):
         mask = ids > num_unread
-        states = parts.unit_length(read(words, place, mask))
-        vectors.append(states if last else pool(states, mask=mask))
+        read_text = parts.unit_length(read(words, place, mask))
+        vectors.append(pool(read_text, mask=mask) if pool else read_text)
     question = sum(vectors[1:], vectors[0]) / len(vectors)
     if dropout:
         question = keras.layers.Dropout(dropout, name="question_dropout")(question)
@@ -152,8 +152,7 @@ def _reader(reader, units, order, gate, filter_mode, output_gate, penalty, initi
             **({"reset_after": False} if reader == "gru" else {"unit_forget_bias": False}),  # the paper's equations
             **settings("kernel", "recurrent"),
         )
-        # Output 1 is the final h.
-        return lambda words, places, mask: layer(ops.take(words, places, axis=0), mask=mask)[int(last)]
+        return lambda words, places, mask: layer(ops.take(words, places, axis=0), mask=mask)[0]
     raise ValueError(f"reader must be one of {', '.join(READERS)}. Received: reader={reader!r}")
 
 

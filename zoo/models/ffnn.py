@@ -42,13 +42,16 @@ def ffnn(
         deviation=deviation,
         combiner=combiner,
     )
+    words = ops.pad(words, [[1, 0], [0, 0]])  # row 0, zero, stands at padding
     network = keras.layers.Dense(trigram_units, activation="relu", name="trigrams") if trigram_units else None
     pool = MaskedPooling("sum", name="sums")
 
     def encode(places, mask):  # [..., T] -> [..., 4 E]
-        tokens = ops.take(words, places, axis=0) * ops.cast(ops.expand_dims(mask, -1), words.dtype)
-        around = ops.pad(tokens, [*[[0, 0]] * (len(places.shape) - 1), [1, 1], [0, 0]])
-        trigrams = ops.concatenate([around[..., :-2, :], tokens, around[..., 2:, :]], axis=-1)
+        places = ops.where(mask, places + 1, 0)
+        around = ops.pad(places, [*[[0, 0]] * (len(places.shape) - 1), [1, 1]])
+        # Places are cut, not vectors: the gradient of a slice is as large as what it is cut from.
+        before, tokens, after = (ops.take(words, x, axis=0) for x in (around[..., :-2], places, around[..., 2:]))
+        trigrams = ops.concatenate([before, tokens, after], axis=-1)
         return pool(ops.concatenate([tokens, network(trigrams) if network else trigrams], axis=-1), mask=mask)
 
     query_vector, candidate_vector = (encode(*text) for text in zip(places, masks, strict=True))

@@ -217,9 +217,7 @@ class DecomposableAttention(keras.layers.Layer):
             ]
             for network in (self.self_query, self.self_key)
         )
-        weights = [
-            self._self_alignment(*of_text) for of_text in zip(texts, queries, keys, strict=True)
-        ]  # each [n, T, T]
+        weights = [self._self_alignment(*parts) for parts in zip(texts, queries, keys, strict=True)]
 
         def self_aligned(kernel):
             own, mixed = (values(half) for half in ops.split(kernel, 2, axis=0))
@@ -231,7 +229,7 @@ class DecomposableAttention(keras.layers.Layer):
         return self_aligned
 
     def _self_alignment(self, text, queries, keys):
-        """softmax_j(f_ij) of each text."""
+        """softmax_j(f_ij) of each text, `[n, T, T]`."""
         step = ops.arange(ops.shape(text.mask)[1], dtype="int32")
         limit = self.max_distance + 1
         distance = ops.clip(ops.expand_dims(step, 1) - ops.expand_dims(step, 0), -limit, limit) + limit

@@ -52,9 +52,9 @@ def attentive_pooling(
     mask = token_mask(text)
     if encoder == "cnn":
         convolution = keras.layers.Conv1D(units, kernel_size, padding="same", name="convolution")
-        states = convolution(word_vectors(embeddings, **words)(text))
+        states = convolution(word_vectors(text, embeddings, **words))
     else:
-        states = bidirectional_lstm(units, embeddings, **words)(text)
+        states = bidirectional_lstm(text, embeddings, units, **words)
     read = ListWise(keras.Model(text, [states, mask], name="text_reader"), name="reader")
     query, candidate = parts.pair_inputs()
     query_states, query_mask = marked("query", read(query))

@@ -57,7 +57,7 @@ def ggsa(
     Returns:
         A model from ``{"query": [B, T], "candidate": [B, L, T]}`` to scores ``[B, L]``.
     """
-    look_up = word_vectors(embeddings, trainable=trainable_embeddings, projection=projection, dropout=word_dropout)
+    words = {"trainable": trainable_embeddings, "projection": projection, "dropout": word_dropout}
     attention = partial(
         GroupAttentionResidual, num_heads, group_size, offsets, window, scale, gate, dropout=block_dropout
     )
@@ -89,7 +89,7 @@ def ggsa(
         """What ``read(vectors, mask, side)`` gives of each side, made once where both have the same weights."""
 
         def both(ids):
-            vectors, mask = look_up(ids), token_mask(ids)
+            vectors, mask = word_vectors(ids, embeddings, **words), token_mask(ids)
             states = [read(vectors, mask, *side) for side in (sides[:1] if shared else sides)]
             return states * 2 if shared else states
 

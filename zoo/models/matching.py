@@ -161,44 +161,29 @@ def _score(query, candidate, similarity, slices, head):
     return parts.dense_head(query, candidate, None, **head)
 
 
-def bidirectional_lstm(units, embeddings, *, trainable, projection=0, dropout=0.0):
-    """A function from ids ``[n, T]`` to the states of both directions ``[n, T, 2 units]``.
-
-    Args:
-        units: of the LSTM, per direction.
-        embeddings, trainable, projection, dropout: see `word_vectors`.
-    """
-    directions = [
-        PackedLSTM(units, name="forward_lstm"),
-        PackedLSTM(units, go_backwards=True, name="backward_lstm"),
+def bidirectional_lstm(ids, embeddings, units, *, trainable, projection=0, dropout=0.0):
+    """The states of both directions of an LSTM, ``[n, T, 2 units]``; but for `units` see `word_vectors`."""
+    if dropout:  # a word differs from position to position, so that no product of it serves all of them
+        text, words = word_vectors(ids, embeddings, trainable=trainable, projection=projection, dropout=dropout), None
+    else:
+        words, (text,) = parts.token_vectors([ids], embeddings, trainable=trainable, projection=projection)
+    states = [
+        PackedLSTM(units, go_backwards=backwards, name=name)(text, mask=token_mask(ids), words=words)
+        for name, backwards in (("forward_lstm", False), ("backward_lstm", True))
     ]
-
-    def read(ids):
-        if dropout:  # a word differs from position to position, so that no product of it serves all of them
-            look_up = word_vectors(embeddings, trainable=trainable, projection=projection, dropout=dropout)
-            inputs, words = look_up(ids), None
-        else:
-            words, (inputs,) = parts.token_vectors([ids], embeddings, trainable=trainable, projection=projection)
-        states = [lstm(inputs, mask=token_mask(ids), words=words) for lstm in directions]
-        return ops.concatenate(states, axis=-1)
-
-    return read
+    return ops.concatenate(states, axis=-1)
 
 
-def word_vectors(embeddings, *, trainable, projection=0, dropout=0.0):
-    """A function from ids ``[n, T]`` to the vectors of their words ``[n, T, D]``; padding gives zeros.
+def word_vectors(ids, embeddings, *, trainable, projection=0, dropout=0.0):
+    """The vectors of words ``[n, T, D]``; padding gives zeros.
 
     Args:
+        ids: of the words ``[n, T]``.
         embeddings: float array ``[V, E]``, row 0 zero.
         trainable: whether the word vectors are trained.
         projection: D of a linear map on top of them, 0 for none.
         dropout: rate on the vectors of each position.
     """
-    drop = keras.layers.Dropout(dropout, name="word_dropout")
-
-    def look_up(ids):
-        words, (places,) = parts.token_vectors([ids], embeddings, trainable=trainable, projection=projection)
-        vectors = drop(ops.take(words, places, axis=0))
-        return ops.where(ops.expand_dims(token_mask(ids), -1), vectors, ops.zeros_like(vectors))
-
-    return look_up
+    words, (places,) = parts.token_vectors([ids], embeddings, trainable=trainable, projection=projection)
+    vectors = keras.layers.Dropout(dropout, name="word_dropout")(ops.take(words, places, axis=0))
+    return ops.where(ops.expand_dims(token_mask(ids), -1), vectors, ops.zeros_like(vectors))

@@ -30,11 +30,11 @@ def qa_cnn(
     Returns:
         A model from ``{"query": [B, T], "candidate": [B, L, T]}`` to scores ``[B, L]``.
     """
-    look_up = word_vectors(embeddings, trainable=trainable_embeddings, projection=projection, dropout=word_dropout)
+    words = {"trainable": trainable_embeddings, "projection": projection, "dropout": word_dropout}
     # What stands at padding is zero, so the window carries nothing of it into the text.
     convolution = keras.layers.Conv1D(filters, kernel_size, padding="same", activation="tanh", name="convolution")
 
     def read(ids):
-        return [convolution(look_up(ids))] * 2
+        return [convolution(word_vectors(ids, embeddings, **words))] * 2
 
     return matching(Reader(read), name=name, **settings)

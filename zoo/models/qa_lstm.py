@@ -26,7 +26,9 @@ def qa_lstm(
     Returns:
         A model from ``{"query": [B, T], "candidate": [B, L, T]}`` to scores ``[B, L]``.
     """
-    states = bidirectional_lstm(
-        units, embeddings, trainable=trainable_embeddings, projection=projection, dropout=word_dropout
-    )
-    return matching(Reader(lambda ids: [states(ids)] * 2), name=name, **settings)
+    words = {"trainable": trainable_embeddings, "projection": projection, "dropout": word_dropout}
+
+    def read(ids):
+        return [bidirectional_lstm(ids, embeddings, units, **words)] * 2
+
+    return matching(Reader(read), name=name, **settings)

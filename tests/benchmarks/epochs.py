@@ -11,14 +11,13 @@ import numpy as np
 import tensorflow as tf
 
 from tests.benchmarks.measure import Contestant
-from tests.benchmarks.recurrent import table
+from tests.benchmarks.recurrent import keras_pairs, table
 from tests.benchmarks.texts import VOCABULARY
 from zoo import losses, optimizers
 from zoo.batches import Batches
 from zoo.datasets import quora
 from zoo.encoded import encode_split
 from zoo.fitting import STEPS_AT_ONCE
-from zoo.models.lstm import lstm
 from zoo.models.qrnn import qrnn
 from zoo.text import TextEncoder, build_vocabulary
 
@@ -42,10 +41,10 @@ def families(data):
         EPOCH: (
             [
                 Contestant(f"{reader}, {name}", epoch, {"split": split, "reader": reader, "fixed": fixed})
-                for reader in ("LSTM", "QRNN")
+                for reader in ("Keras LSTM", "QRNN")
                 for name, fixed in ((f"padded to {LONGEST}", True), ("like lengths", False))
             ],
-            [f"LSTM, padded to {LONGEST}", f"QRNN, padded to {LONGEST}"],
+            [f"Keras LSTM, padded to {LONGEST}", f"QRNN, padded to {LONGEST}"],
         ),
         LOOP: (
             [
@@ -67,7 +66,7 @@ def families(data):
 
 
 def _model(reader):
-    make = {"QRNN": qrnn, "LSTM": lstm}[reader]
+    make = {"QRNN": qrnn, "Keras LSTM": keras_pairs}[reader]
     return make(table(), filters=256, projection=0)
 
 

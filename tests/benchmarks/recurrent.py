@@ -151,14 +151,14 @@ def saved_tower(ids, folded):
     return lambda: saved.serve(ids).numpy()
 
 
-def keras_pairs(embeddings):
+def keras_pairs(embeddings, filters=512, projection=0):
     """The zoo's LSTM with the layer of Keras, which reads every place of a text, as a user of Keras stacks it."""
 
     def encode(words, places, mask):
-        states = keras.layers.LSTM(512, return_sequences=True)(keras.ops.take(words, places, axis=0), mask=mask)
+        states = keras.layers.LSTM(filters, return_sequences=True)(keras.ops.take(words, places, axis=0), mask=mask)
         return MaskedPooling("mean")(states, mask=mask)
 
-    return parts.encoded_apart(encode, embeddings, name="lstm")
+    return parts.encoded_apart(encode, embeddings, name="lstm", projection=projection)
 
 
 def keras_qa_lstm(embeddings):

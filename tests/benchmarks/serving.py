@@ -119,7 +119,7 @@ def minilm_encoder(texts, runtime):
 
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "minilm.onnx")
-        torch.onnx.export(encoder, tuple(pieces.values()), path, input_names=list(pieces), dynamo=True)
+        torch.onnx.export(encoder, tuple(pieces.values()), path, input_names=list(pieces), dynamo=True, verbose=False)
         session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     inputs = {name: pieces[name].numpy() for name in (entry.name for entry in session.get_inputs())}
 

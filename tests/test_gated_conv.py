@@ -90,7 +90,9 @@ def test_promises_of_all_states_in_the_other_modes():
     layer = GatedConv(**ARGUMENTS | {"return_sequences": True})
     layer(x, mask=mask)
     promises = Promises(layer, {"inputs": x, "mask": mask})
-    promises.ignores_padding(zero_outputs=False)  # those of the final state are none
+    states, final = promises.expected
+    assert not states[~mask].any() and final.shape == (4, 4, 5)
+    promises.ignores_padding(zero_outputs=False)  # the final state has none
     promises.is_finite_without_tokens()
     promises.takes_unknown_sizes()
     promises.comes_back_from_a_file()

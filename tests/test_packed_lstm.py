@@ -43,14 +43,16 @@ def test_as_the_lstm_of_keras(go_backwards):
     np.testing.assert_allclose(layer(x, mask=mask), of_keras(layer, x, mask), atol=1e-6)
 
 
-def test_both_directions():
-    x, mask = texts()
-    text, real = keras.Input((None, 3)), keras.Input((None,), dtype="bool")
-    model = keras.Model([text, real], bidirectional_lstm(5)(text, real))
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_both_directions(dropout):
+    words = np.concatenate([np.zeros((1, 3)), np.random.default_rng(0).normal(size=(8, 3))]).astype("float32")
+    ids = np.array([[1, 2, 2, 8, 5, 1], [3, 1, 2, 0, 0, 0], [0] * 6, [4, 4, 1, 7, 6, 0]])
+    text = keras.Input((None,), dtype="int32")
+    model = keras.Model(text, bidirectional_lstm(text, words, 5, trainable=False, dropout=dropout))
     forward, backward = (model.get_layer(f"{name}_lstm") for name in ("forward", "backward"))
-    expected = [of_keras(layer, x, mask) for layer in (forward, backward)]
+    expected = [of_keras(layer, words[ids], ids > 0) for layer in (forward, backward)]
     assert backward.go_backwards
-    np.testing.assert_allclose(model([x, mask]), np.concatenate(expected, axis=-1), atol=1e-6)
+    np.testing.assert_allclose(model(ids), np.concatenate(expected, axis=-1), atol=1e-6)
 
 
 def test_weights_begin_as_those_of_keras():

@@ -5,20 +5,24 @@
 One size is moved at a time; the others are 64 tokens a text, 32 pairs of one candidate, 240 units and a frozen table
 of 20,000 words. Texts are insuranceQA's answers, laid end to end and cut, so that no position is padding. The exponent
 e is that of the power law, ms = c size^e, nearest to the points in the least squares of their logarithms: 0 where the
-size costs nothing, 1 where cost is proportional to it, 2 for its square.
+size costs nothing, 1 where cost is proportional to it, 2 for its square. Beside it is that of memory: of what
+a step takes beyond the model, and of a search with the corpus. A --match that is in no title lists all.
+
+Needs psutil, of the extra ``bench``; a table takes 3 to 10 minutes on two cores.
 """
 
-import argparse
-from pathlib import Path
+import functools
+import sys
 
 import numpy as np
 import tensorflow as tf
 
-from tests.benchmarks import measure
+from tests.benchmarks import command_line, measure
 from tests.benchmarks.measure import Contestant
 from tests.benchmarks.recurrent import step_of, table
 from tests.benchmarks.texts import VOCABULARY, pairs
 from zoo import optimizers
+from zoo.data import DataError
 from zoo.datasets import insurance_qa
 from zoo.models.ctrn import ctrn
 from zoo.models.decatt import decatt
@@ -72,15 +76,17 @@ def scoring(name, stream, candidates):
 
 
 def search(questions):
-    """The ten nearest of so many vectors."""
-    corpus = tf.random.stateless_normal((questions, 512), (0, 1))
-    query = corpus[:1]
+    """The ten nearest of so many vectors, which are made at the first call, for their memory to count."""
+
+    @functools.cache
+    def corpus():
+        return tf.random.stateless_normal((questions, 512), (0, 1))
 
     @tf.function
-    def nearest():
-        return tf.math.top_k(tf.matmul(query, corpus, transpose_b=True), 10).indices
+    def nearest(vectors):
+        return tf.math.top_k(tf.matmul(vectors[:1], vectors, transpose_b=True), 10).indices
 
-    return lambda: nearest().numpy()
+    return lambda: nearest(corpus()).numpy()
 
 
 def _texts(stream, number, tokens):
@@ -89,7 +95,7 @@ def _texts(stream, number, tokens):
 
 
 def exponent(sizes, costs):
-    """e of ms = c size^e."""
+    """e of cost = c size^e."""
     return np.polyfit(np.log(sizes), np.log(costs), 1)[0]
 
 
@@ -103,10 +109,20 @@ def sweep(what, name, stream, rounds):
 def lines(title, sizes, rows):
     """A table: a row's milliseconds and megabytes at each size, and their exponents."""
     wide = max(map(len, rows))
-    yield f"\n{title}\n{'':{wide}}  " + "".join(f"{size:>17,}" for size in sizes) + "  exponent: ms"
+    yield f"\n{title}\n{'':{wide}}  " + "".join(f"{size:>17,}" for size in sizes) + "  exponent: ms    MB"
     for name, timings in rows.items():
-        cells = "".join(f"{timing.median:8.1f} ms{timing.peak:4.0f} MB" for timing in timings)
-        yield f"{name:{wide}}  {cells}  {exponent(sizes, [timing.median for timing in timings]):12.2f}"
+        cells = "".join(f"{timing.median:7.1f} ms{timing.peak:5.0f} MB" for timing in timings)
+        fitted = [exponent(sizes, costs(timings)) for costs in (_milliseconds, _megabytes)]
+        notes = [f"{timing.name} {timing.note}" for timing in timings if timing.note]
+        yield f"{name:{wide}}  {cells}  {fitted[0]:12.2f}{fitted[1]:6.2f}  {', '.join(notes)}".rstrip()
+
+
+def _milliseconds(timings):
+    return [timing.median for timing in timings]
+
+
+def _megabytes(timings):
+    return [max(timing.peak, 0.1) for timing in timings]  # what is not seen is no zero on a logarithmic axis
 
 
 def drawn(tables):
@@ -118,8 +134,8 @@ def drawn(tables):
     panels = figure.subplots(2, len(tables), squeeze=False)
     for (title, (sizes, rows)), (above, below) in zip(tables.items(), panels.T, strict=True):
         for name, timings in rows.items():
-            above.plot(sizes, [timing.median for timing in timings], marker="o", label=name)
-            below.plot(sizes, [max(timing.peak, 0.1) for timing in timings], marker="o", label=name)
+            above.plot(sizes, _milliseconds(timings), marker="o", label=name)
+            below.plot(sizes, _megabytes(timings), marker="o", label=name)
         above.set(title=title, ylabel="ms")
         below.set(ylabel="MB")
         for axes in (above, below):
@@ -135,42 +151,43 @@ def drawn(tables):
 
 def main():
     """Prints a table for each size that is moved, as it is measured."""
-    parser = argparse.ArgumentParser(
-        "python -m tests.benchmarks.growth",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_line.parser("tests.benchmarks.growth", __doc__, rounds=5)
+    parser.add_argument(
+        "--figure", type=command_line.writable, help="where the curves are drawn: .svg, .png or .pdf", metavar="FILE"
     )
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--match", default="", help="of the tables, those with this in their title")
-    parser.add_argument("--rounds", type=int, default=5, help="samples of each point")
-    parser.add_argument("--figure", type=Path, help="where the curves are drawn: .svg, .png or .pdf")
-    parser.add_argument("--json", type=Path)
     flags = parser.parse_args()
-    print(measure.machine(), flush=True)
-    answers = pairs(insurance_qa.load, flags.data / "insuranceqa", 1_024, 100)["candidate"]
+    command_line.require(parser, "psutil")
+    command_line.require_match(parser, flags.match, [*TITLES.values(), SEARCH])
+    try:
+        answers = pairs(insurance_qa.load, flags.data / "insuranceqa", 1_024, 100)["candidate"]
+    except (DataError, OSError) as error:
+        parser.error(str(error))
     stream = answers[answers > 0]
-    tables = {}
+    print(measure.machine(), flush=True)
+    tables, rows = {}, {}
+
+    def show(title, sizes, timings):
+        tables[title] = sizes, timings
+        rows.update({f"{title}: {name}": row for name, row in timings.items()})
+        print("\n".join(lines(title, sizes, timings)), flush=True)
+        if flags.figure:
+            drawn(tables).savefig(flags.figure)
+        if flags.json:
+            measure.write_json(flags.json, rows)
+
     for what, title in TITLES.items():
         if flags.match in title:
-            tables[title] = SWEEPS[what], {name: sweep(what, name, stream, flags.rounds) for name in MODELS}
-            print("\n".join(lines(title, *tables[title])), flush=True)
+            print(f"measuring: {title}", file=sys.stderr, flush=True)
+            show(title, SWEEPS[what], {name: sweep(what, name, stream, flags.rounds) for name in MODELS})
     if flags.match in SEARCH:
-        timings = measure.compare(
-            [Contestant(f"{size:,}", search, {"questions": size}) for size in CORPUS], flags.rounds
-        )
-        tables[SEARCH] = CORPUS, {"matrix product": timings}
-        print("\n".join(lines(SEARCH, *tables[SEARCH])))
+        contestants = [Contestant(f"{size:,}", search, {"questions": size}) for size in CORPUS]
+        timings = measure.compare(contestants, flags.rounds)
+        show(SEARCH, CORPUS, {"matrix product": timings})
         for size in (10**6, 10**8):
             seconds = timings[-1].median / 1000 * size / CORPUS[-1]
             print(
                 f"{size:,} questions: {size * 512 * 4 / 1e9:,.0f} GB, {seconds:.2f} s a question, from the last point"
             )
-    if flags.figure:
-        drawn(tables).savefig(flags.figure)
-    if flags.json:
-        measure.write_json(
-            flags.json, {f"{title}: {name}": row for title, (_, rows) in tables.items() for name, row in rows.items()}
-        )
 
 
 if __name__ == "__main__":

@@ -20,9 +20,6 @@ from importlib import metadata
 from pathlib import Path
 
 import numpy as np
-import psutil
-
-from zoo import quiet_tensorflow  # noqa: F401, so that processes say nothing of their own
 
 OTHERS = 0.08  # of a core
 SAMPLE = 0.3  # seconds at least, for the machine's own count of CPU time has steps of 0.01 s
@@ -52,7 +49,8 @@ class Timing:
     Attributes:
         name: of the contestant.
         median, minimum: milliseconds.
-        samples, disturbed: how many counted, and how many did not.
+        samples, disturbed: how many were not disturbed, and how many were.
+        wanted: how many undisturbed ones were asked for.
         peak: megabytes of memory that the steps added to what the process held before its first, at their highest.
     """
 
@@ -61,7 +59,13 @@ class Timing:
     minimum: float
     samples: int
     disturbed: int
+    wanted: int
     peak: float
+
+    @property
+    def note(self) -> str:
+        """Empty where as many samples counted as were asked for."""
+        return "" if self.samples == self.wanted else f"({self.samples} of {self.wanted} undisturbed)"
 
 
 def compare(contestants: Sequence[Contestant], rounds: int = 7, patience: int = 10) -> list[Timing]:
@@ -70,7 +74,8 @@ def compare(contestants: Sequence[Contestant], rounds: int = 7, patience: int = 
     Args:
         contestants: what is timed.
         rounds: samples of each.
-        patience: how many times as many are tried; what is disturbed even then counts, and the table says so.
+        patience: how many times as many are tried. Where fewer are undisturbed these count alone, or all
+            where none is; tables say so.
 
     Raises:
         RuntimeError: if a contestant fails; what it raised was printed by its process, which says nothing where the
@@ -110,6 +115,7 @@ def compare(contestants: Sequence[Contestant], rounds: int = 7, patience: int = 
                 min(taken),
                 len(counted[number]),
                 len(disturbed[number]),
+                rounds,
                 peaks[number],
             )
         )
@@ -158,6 +164,8 @@ def _run(pipe, contestant):
 
 
 def _busy():
+    import psutil
+
     times = psutil.cpu_times()
     return sum(times) - times.idle - getattr(times, "iowait", 0) - getattr(times, "guest", 0)
 
@@ -177,15 +185,15 @@ def table(title: str, timings: Sequence[Timing], bases: Sequence[str]) -> str:
         ratios = "".join(
             f"  {f'{known[base].median / timing.median:.2f}':>{len(base) + 2}}" for base in bases if base in known
         )
-        note = "" if timing.samples else "  (disturbed)"
-        lines.append(
-            f"{timing.name:{wide}}  {timing.median:9.2f} {timing.minimum:9.2f} {timing.peak:7.0f}{ratios}{note}"
-        )
+        cells = f"{timing.name:{wide}}  {timing.median:9.2f} {timing.minimum:9.2f} {timing.peak:7.0f}{ratios}"
+        lines.append(f"{cells}  {timing.note}".rstrip())
     return "\n".join(lines)
 
 
 def machine() -> str:
     """The machine, its threads and the libraries, in one line."""
+    import psutil
+
     found = [f"{name} {metadata.version(name)}" for name in _LIBRARIES if _is_installed(name)]
     return f"{platform.machine()}, {psutil.cpu_count()} threads, Python {platform.python_version()}, {', '.join(found)}"
 

@@ -1,7 +1,8 @@
 """Recurrences from token ids: QRNN and CTRN against LSTM and GRU, GatedConv against them.
 
-YahooQA's answers, 300 numbers a word, 50 tokens; the table of word vectors is frozen, but for QA-LSTM's, which reads
-insuranceQA's.
+YahooQA's texts, 300 numbers a word; GatedConv and QA-LSTM read insuranceQA's, GatedConv with 200 numbers a word. Texts
+are cut to L tokens, and padded to the longest of a batch's questions or answers. The table of word vectors is frozen,
+but for QA-LSTM's.
 """
 
 import tempfile
@@ -59,8 +60,13 @@ def families(data):
         )
         for title, rows, ids, bases in (
             (TOWER, tower, answers, ["Keras LSTM", "torch LSTM"]),
-            ("pair model from ids, d 512, m 300, B 128 pairs, L 50", whole, of_pairs, ["Keras LSTM", "qrnn"]),
-            ("QA-LSTM from ids, d 141 each way, m 300, B 64 pairs, L 200", qa, long_pairs, ["Keras"]),
+            (
+                f"pair model from ids, d 512, m 300, B 128 pairs, {_lengths(of_pairs)}",
+                whole,
+                of_pairs,
+                ["Keras LSTM", "packed LSTM", "qrnn"],
+            ),
+            (f"QA-LSTM from ids, d 141 each way, m 300, B 64 pairs, {_lengths(long_pairs)}", qa, long_pairs, ["Keras"]),
             ("from ids, 100,000 weights at m 200, B 256, L 100", gated, long_answers, ["Keras LSTM 240"]),
             ("100,000 weights at m 200, B 256, L 100", given, long_answers, ["Keras LSTM 240, inputs given"]),
         )
@@ -71,6 +77,10 @@ def families(data):
         for folded in (False, True)
     )
     return tables
+
+
+def _lengths(ids):
+    return f"L {ids['query'].shape[-1]} and {ids['candidate'].shape[-1]}"
 
 
 def table(size=SIZE):

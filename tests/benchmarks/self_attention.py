@@ -69,6 +69,8 @@ def _inputs(length):
 def layer(name, length, training):
     """Forward, and with ``training`` all gradients, those of the inputs too."""
     attention, x = FORMS[name](), tf.constant(_inputs(length))
+    # Variables are made outside of the trace, and nothing is computed yet, whose memory the steps could use again.
+    attention.build(*[x.shape] * (2 if "Keras" in name else 1))
     mask = tf.ones(x.shape[:2], tf.bool)
 
     def attend():
@@ -84,7 +86,6 @@ def layer(name, length, training):
         gradients = tape.gradient(loss, [x, *(weight.value for weight in attention.trainable_weights)])
         return sum(tf.reduce_sum(gradient) for gradient in gradients)
 
-    attend()  # variables are made outside of the trace
     return lambda: step().numpy()
 
 

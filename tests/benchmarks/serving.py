@@ -1,9 +1,12 @@
 """What is served: questions a second through exported encoders and pairs, beside MiniLM-L6.
 
 Quora's questions, 256 at once, 30 tokens at most; 512 units on 300 numbers a word, a vocabulary of 20,000. Ours take
-strings, and split them; MiniLM is handed its word pieces. Its weights are those of all-MiniLM-L6-v2.
+strings, and split them; MiniLM is handed its word pieces. Its weights are those of all-MiniLM-L6-v2. Both of its
+runtimes are compared before the first step, so that the memory of onnxruntime's steps is not seen here.
 """
 
+import contextlib
+import io
 import tempfile
 from pathlib import Path
 
@@ -18,6 +21,7 @@ from tests.exported import OOV_BUCKETS, write_run
 from zoo.datasets import quora
 from zoo.models.ctrn import ctrn
 from zoo.models.qrnn import qrnn
+from zoo.quiet_tensorflow import held_stderr
 from zoo.text import build_vocabulary
 
 BATCH, LENGTH = 256, 30
@@ -95,7 +99,8 @@ def minilm_encoder(texts, runtime):
         texts, padding=True, truncation=True, max_length=LENGTH, return_tensors="pt"
     )
     pieces = {name: pieces[name] for name in ("input_ids", "attention_mask")}
-    network = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    with held_stderr():  # a bar of progress
+        network = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
 
     class Encoder(torch.nn.Module):
         def __init__(self):
@@ -119,7 +124,10 @@ def minilm_encoder(texts, runtime):
 
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "minilm.onnx")
-        torch.onnx.export(encoder, tuple(pieces.values()), path, input_names=list(pieces), dynamo=True, verbose=False)
+        with held_stderr(), contextlib.redirect_stdout(io.StringIO()):  # it tells of attempts that it does without
+            torch.onnx.export(
+                encoder, tuple(pieces.values()), path, input_names=list(pieces), dynamo=True, verbose=False
+            )
         session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     inputs = {name: pieces[name].numpy() for name in (entry.name for entry in session.get_inputs())}
 

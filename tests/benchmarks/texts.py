@@ -19,7 +19,7 @@ def pairs(load, folder: Path, batch: int, length: int, seed: int = 1, ngram_rows
         load: a data set's ``load``.
         folder: where it lies.
         batch: B.
-        length: T, to which all texts are padded or cut.
+        length: to which texts are cut; T of a side is that of its longest text then, as in a batch of training.
         seed: of the draw.
         ngram_rows: of the table that n-grams are hashed to; 0 for words.
     """
@@ -35,7 +35,11 @@ def pairs(load, folder: Path, batch: int, length: int, seed: int = 1, ngram_rows
     chosen = random.permutation(len(split.labels))[:batch]
     query = split.query_of_group[split.group_of_pair[chosen]]
     return {
-        "query": split.query_ids["text"].padded(query, length),
-        "candidate": split.candidate_ids["text"].padded(split.candidate_of_pair[chosen][:, None], length),
+        "query": _padded(split.query_ids["text"], query, length),
+        "candidate": _padded(split.candidate_ids["text"], split.candidate_of_pair[chosen][:, None], length),
         "labels": split.labels[chosen][:, None].astype("float32"),
     }
+
+
+def _padded(ids, texts, length):
+    return ids.padded(texts, min(ids.longest_of(texts), length))

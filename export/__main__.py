@@ -73,6 +73,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"  {name}: {', '.join(inputs)} -> {', '.join(outputs)}")
     parity = json.loads((version / "assets.extra" / "parity.json").read_text("utf-8"))
     print(f"Parity: {parity['num_pairs']} hard texts, largest difference {parity['largest_difference']:.1e}")
+    if tables := parity["tables"]:
+        print(
+            f"Folded: what it computes of single words stands in tables of {tables['dtype']}, {tables['megabytes']} MB"
+        )
     name = f" --name {options.name}" if options.name else ""
     print(f"to try it: python -m export.server {shlex.quote(str(options.destination))}{name}")
     return 0

@@ -7,6 +7,7 @@ vocabulary beforehand: served, the model then looks its words' products up, and 
 from __future__ import annotations
 
 import copy
+import math
 
 import keras
 import numpy as np
@@ -19,7 +20,7 @@ TOLERANCES = {"float32": 1e-5, "bfloat16": 5e-2}
 
 
 def fold(run, dtype: str = "float32", megabytes: int = MEGABYTES):
-    """A copy of a run whose model reads its words from tables.
+    """A copy of a run whose model reads its words from tables; its ``tables`` tells their type and size.
 
     Args:
         run: a `zoo.runs.Run`.
@@ -36,25 +37,32 @@ def fold(run, dtype: str = "float32", megabytes: int = MEGABYTES):
     places = list(_places(model))
     if not places:
         raise ValueError(
-            "Folding needs a model whose recurrence reads words, such as ctrn, qrnn, lstm and rcnn. "
+            "Folding needs a model that multiplies words before it reads them in order: ctrn, qrnn, lstm, rcnn with "
+            "its gated convolutions, or the bidirectional LSTMs without --word-dropout. "
             f"Received: model={run.settings['model']!r}"
         )
     words = np.arange(run.text_encoder.vocabulary_size, dtype="int32")
-    needed = sum(reader.folded_size(len(words)) for _, _, reader in places) * tf.dtypes.as_dtype(dtype).size / 1e6
+    numbers = sum(reader.folded_size(len(words)) for _, _, reader in places)
+    needed = math.ceil(numbers * tf.dtypes.as_dtype(dtype).size / 1e6)
     if needed > megabytes:
         raise ValueError(
-            f"The tables would take {needed:.0f} MB: allow for them, take bfloat16 or a smaller vocabulary. "
+            f"The tables would take {needed} MB: allow for them (--fold-limit), take bfloat16 or a smaller vocabulary. "
             f"Received: megabytes={megabytes}, vocabulary={len(words)}, dtype={dtype!r}"
         )
+    computed = {}  # both directions of an LSTM read the same vectors
     for tokens, vectors, reader in places:
-        of_words = keras.Model(tokens.output[0], vectors)
-        parts = [of_words.predict_on_batch(part) for part in np.array_split(words, 1 + len(words) // 8192)]
+        if id(vectors) not in computed:
+            of_words = keras.Model(tokens.output[0], vectors)
+            parts = [of_words.predict_on_batch(part) for part in np.array_split(words, 1 + len(words) // 8192)]
+            computed[id(vectors)] = np.concatenate(parts)
         reader.fold(
-            np.concatenate(parts), lambda table: tf.Variable(tf.cast(table, dtype), trainable=False, name="folded")
+            computed[id(vectors)], lambda table: tf.Variable(tf.cast(table, dtype), trainable=False, name="folded")
         )
+    for tokens in {tokens for tokens, _, _ in places}:
         tokens.fold()
     folded = copy.copy(run)
     folded.model = model
+    folded.tables = {"dtype": dtype, "megabytes": needed}
     return folded
 
 

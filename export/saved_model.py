@@ -78,7 +78,8 @@ def export(run, destination: str | Path, name: str | None = None, fold_in: dict 
             raise ExportError(f"A served graph must hold known operations alone. Received: {'; '.join(ops.faults)}")
         result = parity.check(folder, run, tolerance)
         serving_kit.write_warmup(folder / "assets.extra" / "tf_serving_warmup_requests", name, run)
-        (folder / "assets.extra" / "parity.json").write_text(json.dumps(result._asdict()) + "\n", "utf-8")
+        checked = result._asdict() | {"tables": None if served is run else served.tables}
+        (folder / "assets.extra" / "parity.json").write_text(json.dumps(checked) + "\n", "utf-8")
         kit = serving_kit.files(folder, name, run, ops)
         version = publish(folder, destination)
     # Written last, and of no weight for a server: what could fail has been made before the version appeared.

@@ -146,6 +146,11 @@ def _readme(version, name, run, ops) -> str:
         for signature, (inputs, outputs) in signatures.items()
     ]
     parity = json.loads((version / "assets.extra" / "parity.json").read_text("utf-8"))
+    tables = parity["tables"]
+    folded = (
+        tables
+        and f"\nWhat it computes of single words stands in tables of {tables['dtype']}, {tables['megabytes']} MB."
+    )
     served = {name for _, outputs in signatures.values() for name in outputs}
     meaning = "\n".join(
         [
@@ -171,7 +176,7 @@ and a candidate to {run.max_candidate_length}. Empty texts and unknown words are
 
 The newest version was written by TensorFlow {ops.tensorflow_version} from `{run.folder}`. In a fresh
 process it scored {parity["num_pairs"]} hard pairs of texts as the run does (largest difference
-{parity["largest_difference"]:.1e}). It needs {needs}; all operations are in `ops.txt`.
+{parity["largest_difference"]:.1e}). It needs {needs}; all operations are in `ops.txt`.{folded or ""}
 
 With TensorFlow Serving, in this folder (REST on 8501, gRPC on 8500; the image was not tried at export):
 

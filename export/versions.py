@@ -33,9 +33,11 @@ def working_folder(base: str | Path):
     """
     base = Path(base)
     is_new = not base.exists()
-    base.mkdir(parents=True, exist_ok=True)
     folder = base / f"{_UNFINISHED}{uuid.uuid4().hex}"
-    folder.mkdir()
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise OSError(f"The destination must be a folder that can be written. Received: {error}") from error
     try:
         yield folder
     finally:

@@ -3,6 +3,8 @@
 ``...`` any leading axes, G n-grams of a token, d units.
 """
 
+import math
+
 import keras
 from keras import ops
 
@@ -24,8 +26,9 @@ class CharNgramEmbedding(keras.layers.Layer):
     no longer than those for short ones: where tokens are aligned by inner products, sums draw all weight to long words.
 
     The ids are made of the texts by `zoo.text.TextEncoder` with `ngram_sizes`. A table may have a million rows:
-    those of a batch alone are read, and the gradient holds no other; `zoo.optimizers.Adagrad` writes no other.
-    Below it stands `DistinctTokens(rows=True)`, so that each token of a batch is summed once.
+    those of a batch alone are read (and that of padding, where XLA or JAX must know how many), and the gradient holds
+    no other; `zoo.optimizers.Adagrad` writes no other. Below it stands `DistinctTokens(rows=True)`, so that each token
+    of a batch is summed once.
 
     Tomar et al. 2017, "Neural paraphrase identification of questions with noisy pretraining", section 3.3.
 
@@ -75,10 +78,11 @@ class CharNgramEmbedding(keras.layers.Layer):
         )
 
     def call(self, ids):
-        rows = ops.reshape(ops.maximum(ids, 0), (-1, ops.shape(ids)[-1]))
+        *tokens, width = ops.shape(ids)
+        rows = ops.reshape(ops.maximum(ids, 0), (math.prod(tokens), width))
         # TensorFlow's variable, not what it holds: a lookup in that copies the table whenever a row is written.
         sums = (_sums_of_real if may_pack() else _sums)(self.table.value, rows, self.combiner)
-        return ops.cast(ops.reshape(sums, (*ops.shape(ids)[:-1], self.units)), self.compute_dtype)
+        return ops.cast(ops.reshape(sums, (*tokens, self.units)), self.compute_dtype)
 
     def compute_mask(self, inputs, previous_mask=None):
         return None

@@ -88,8 +88,8 @@ class DecomposableAttention(keras.layers.Layer):
         seed=None,
         **kwargs,
     ):
-        units = tuple(units)
-        if not units or not all(isinstance(size, int) and size > 0 for size in units):
+        units = tuple(units) if isinstance(units, list | tuple) else units
+        if not isinstance(units, tuple) or not units or not all(isinstance(size, int) and size > 0 for size in units):
             raise ValueError(f"`units` must be positive integers, one or more. Received: units={units!r}")
         for name, value in (("context", context), ("max_distance", max_distance)):
             if not isinstance(value, int) or value < 0:
@@ -147,6 +147,11 @@ class DecomposableAttention(keras.layers.Layer):
 
     def call(self, query, candidate, query_mask=None, candidate_mask=None, words=None, training=None):
         vector = 0 if words is not None else 1  # axes of one position
+        if None not in (query.shape[0], candidate.shape[0]) and query.shape[0] != candidate.shape[0]:
+            raise ValueError(
+                "The query and the candidate must be of one batch. "
+                f"Received: query.shape={tuple(query.shape)}, candidate.shape={tuple(candidate.shape)}"
+            )
         if query_mask is None:
             query_mask = ops.ones(ops.shape(query)[:2], dtype="bool")
         if candidate_mask is None:
@@ -165,7 +170,7 @@ class DecomposableAttention(keras.layers.Layer):
         # Networks run over real tokens alone; only where two texts meet do these stand in rows beside padding.
         steps_q, steps_c = time_steps(query_mask), time_steps(mask_c)
         steps_of_pairs = time_steps(for_each(query_mask, num))
-        texts = [_Text(query, query_mask, steps_q), _Text(candidate, mask_c, steps_c)]
+        texts = [_text(*text, self.context) for text in ((query, query_mask, steps_q), (candidate, mask_c, steps_c))]
         phrases = self._phrases(words, texts, training)
 
         def of_query(x):  # [Nq, h] -> [B, Tq, h]
@@ -199,8 +204,9 @@ class DecomposableAttention(keras.layers.Layer):
             """The windows around each place under `kernel` `[(2 c + 1) m, h]`: each word is multiplied once."""
             taps = ops.split(kernel, 2 * context + 1, axis=0) if context else [kernel]
             taps = [ops.matmul(words, tap) for tap in taps]
+            around = slice(self.context - context, self.context + context + 1)
             return [
-                sum(ops.take(tap, place, axis=0) for tap, place in zip(taps, text.around(context), strict=True))
+                sum(ops.take(tap, rows, axis=0) for tap, rows in zip(taps, text.rows[around], strict=True))
                 for text in texts
             ]
 
@@ -268,17 +274,18 @@ class DecomposableAttention(keras.layers.Layer):
 
 
 class _Text(NamedTuple):
-    """Texts of a batch: the places of their tokens in the words, from 0, and which are real, `[n, T]`."""
+    """Texts of a batch: for each position of a window, the rows of the words that stand there, `[N]`, 0 for none; which
+    tokens are real, `[n, T]`, and their steps."""
 
-    places: Any
+    rows: list
     mask: Any
     steps: Any
 
-    def around(self, context):
-        """For each position of a window of so many to either side, the rows `[N]` that stand there; 0 for none."""
-        places = ops.where(self.mask, ops.cast(self.places, "int32") + 1, 0)
-        around = ops.pad(places, [[0, 0], [context, context]])
-        return [self.steps.of(around[:, i : i + ops.shape(places)[1]]) for i in range(2 * context + 1)]
+
+def _text(places, mask, steps, context):
+    """A `_Text` of the places of its tokens in the words, row 0 left out."""
+    rows = ops.pad(ops.where(mask, ops.cast(places, "int32") + 1, 0), [[0, 0], [context, context]])
+    return _Text([steps.of(rows[:, i : i + ops.shape(places)[1]]) for i in range(2 * context + 1)], mask, steps)
 
 
 def _numbered(*masks):

@@ -16,7 +16,8 @@ class GatedConv(keras.layers.Layer):
     """An adaptive, gated, non-consecutive convolution: a recurrence that averages all n-grams of a text.
 
     Use it where an LSTM would stand, for texts in which a few words matter: where the gate is near 1 a word
-    leaves no trace, where it is near 0 the layer is a plain convolution of width n over the words kept.
+    leaves no trace, where it is near 0 the layer is a plain convolution of width n over the words kept. It reads a
+    text forwards; `keras.layers.Bidirectional` does not take it.
 
         l_t    = sigmoid(x_t W_l + h_{t-1} U_l + b_l)
         c^1_t  = l_t c^1_{t-1} + (1 - l_t) (x_t W_1)
@@ -33,8 +34,8 @@ class GatedConv(keras.layers.Layer):
         filter_mode: how an n-gram grows by a word: `"additive"`, as above, or `"multiplicative"`,
             `c^{i-1}_t * (x_t W_i)`, of the same step.
         output_gate: whether `h_t = o_t tanh(c^n_t + b)` with `o_t = sigmoid(x_t W_o + h_{t-1} U_o + b_o)`.
-        return_sequences: whether all h_t are an output, and not the last alone.
         return_state: whether the final state is an output too.
+        return_sequences: whether all h_t are an output, and not the last alone.
         kernel_initializer, recurrent_initializer, bias_initializer: of `[W_l W_1 ... W_n W_o]`, of `[U_l U_o]`
             and of the biases.
         kernel_regularizer: of both kernels.
@@ -72,8 +73,8 @@ class GatedConv(keras.layers.Layer):
         gate="vector",
         filter_mode="additive",
         output_gate=False,
-        return_sequences=True,
         return_state=False,
+        return_sequences=True,
         kernel_initializer="glorot_uniform",
         recurrent_initializer="glorot_uniform",
         bias_initializer="zeros",
@@ -95,8 +96,8 @@ class GatedConv(keras.layers.Layer):
         self.gate = gate
         self.filter_mode = filter_mode
         self.output_gate = output_gate
-        self.return_sequences = return_sequences
         self.return_state = return_state
+        self.return_sequences = return_sequences
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
@@ -151,7 +152,7 @@ class GatedConv(keras.layers.Layer):
         else:
             initial = ops.unstack(ops.cast(initial_state, dtype), self.order + 1, axis=1)
         multiplicative = self.filter_mode == "multiplicative"
-        states, final, decay = gated_recurrence(steps, x, *weights, initial, multiplicative, with_states, with_gates)
+        states, final, decay = gated_recurrence(steps, x, *weights, initial, multiplicative, with_gates, with_states)
         states = steps.texts(states) if with_states else None
         return states, final, steps.texts(decay) if with_gates else None
 
@@ -187,8 +188,8 @@ class GatedConv(keras.layers.Layer):
             "gate": self.gate,
             "filter_mode": self.filter_mode,
             "output_gate": self.output_gate,
-            "return_sequences": self.return_sequences,
             "return_state": self.return_state,
+            "return_sequences": self.return_sequences,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
             "bias_initializer": keras.initializers.serialize(self.bias_initializer),

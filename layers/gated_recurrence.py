@@ -7,7 +7,7 @@ from keras import ops
 
 
 def gated_recurrence(
-    steps, inputs, recurrent_kernel, gate_bias, bias, initial, multiplicative=False, with_states=True, with_gates=False
+    steps, inputs, recurrent_kernel, gate_bias, bias, initial, multiplicative=False, with_gates=False, with_states=True
 ):
     """The final states of the equations in `GatedConv`, and of all steps h_t and l_t if they are wanted.
 
@@ -23,8 +23,8 @@ def gated_recurrence(
         bias: b, `[d]`.
         initial: c^1 ... c^n and h, each `[B, d]`.
         multiplicative: the filter mode.
-        with_states: whether h is wanted; where the final one alone is, a step needs less time and memory.
         with_gates: whether l is wanted.
+        with_states: whether h is wanted; where the final one alone is, a step needs less time and memory.
 
     Returns:
         h `[N, d]` or None, the list of final states, each `[B, d]`, and l `[N, g]` or None.

@@ -26,23 +26,33 @@ def check_layer(layer_class, arguments, inputs, masks=None):
     arrays = inputs | (masks or {})
     required = {name: arguments[name] for name, default in _parameters(layer_class) if default is _REQUIRED}
     for chosen in (required, arguments):
-        layer = layer_class(**chosen)
-        layer(**arrays)
-        _randomize(layer)
-        promises = Promises(layer, arrays)
-        promises.knows_its_output_shape()
-        promises.keeps_rows_apart()
-        promises.ignores_padding(zero_outputs=True)
-        promises.is_finite_without_tokens()
-        promises.takes_unknown_sizes()
-        promises.has_gradients()
-        promises.comes_back_from_a_file()
-        for policy in POLICIES:
-            other = layer_class(**chosen, dtype=policy)
-            under = promises.is_the_same_under(policy, other, other.compute_dtype)
-            if policy == "float64":
-                under.has_gradients_that_are_slopes()
+        check_mode(layer_class, chosen, arrays)
     _check_example(layer_class)
+
+
+def check_mode(layer_class, arguments, arrays):
+    """Holds a layer of these arguments to all promises but those of its configuration and its example.
+
+    Args:
+        layer_class, arguments: the layer.
+        arrays: the inputs and masks of `check_layer` in one.
+    """
+    layer = layer_class(**arguments)
+    layer(**arrays)
+    _randomize(layer)
+    promises = Promises(layer, arrays)
+    promises.knows_its_output_shape()
+    promises.keeps_rows_apart()
+    promises.ignores_padding(zero_outputs=True)
+    promises.is_finite_without_tokens()
+    promises.takes_unknown_sizes()
+    promises.has_gradients()
+    promises.comes_back_from_a_file()
+    for policy in POLICIES:
+        other = layer_class(**arguments, dtype=policy)
+        under = promises.is_the_same_under(policy, other, other.compute_dtype)
+        if policy == "float64":
+            under.has_gradients_that_are_slopes()
 
 
 def check_model(model, inputs, make=None):

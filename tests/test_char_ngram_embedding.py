@@ -56,6 +56,12 @@ def test_half_precision_casts_the_sums_and_not_the_table():
     assert keras.backend.standardize_dtype(layer.table.dtype) == "float32"
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0, 3), (2, 3, 0)])
+def test_nothing_is_summed(shape):
+    sums = CharNgramEmbedding(7, 4)(np.zeros(shape, "int32"))
+    assert sums.shape == (*shape[:-1], 4) and not np.any(sums)
+
+
 @pytest.mark.parametrize("name", ["num_ngrams", "units"])
 def test_errors(name):
     with pytest.raises(ValueError, match=f"Received: {name}=0"):

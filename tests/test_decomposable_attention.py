@@ -224,6 +224,7 @@ def test_parikh_s_form_has_381803_parameters():
         ({"max_distance": 1.5}, "max_distance=1.5"),
         ({"values": "phrase"}, "values='phrase'"),
         ({"dropout": 1}, "dropout=1"),
+        ({"units": 4}, "units=4"),
     ],
 )
 def test_wrong_arguments(arguments, received):
@@ -231,7 +232,9 @@ def test_wrong_arguments(arguments, received):
         DecomposableAttention(**{"units": (5, 4), **arguments})
 
 
-@pytest.mark.parametrize("shapes", [((2, 5), (2, 6)), ((2, 5, 3), (2, 6, 4)), ((2, 5, 3), (2, 1, 1, 6, 3))])
+@pytest.mark.parametrize(
+    "shapes", [((2, 5), (2, 6)), ((2, 5, 3), (2, 6, 4)), ((2, 5, 3), (2, 1, 1, 6, 3)), ((2, 5, 3), (3, 6, 3))]
+)
 def test_wrong_shapes(shapes):
     with pytest.raises(ValueError, match=r"Received: query.shape=\(2, 5"):
         DecomposableAttention((5, 4))(*map(keras.ops.ones, shapes))

@@ -607,3 +607,8 @@ def test_a_folder_with_other_content_is_no_destination(exported, tmp_path, capsy
     assert main([str(exported.run.folder), str(tmp_path)]) == 2
     assert "a new folder, or one that was exported to. Received: " in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["README.md"]
+
+
+def test_a_destination_that_cannot_be_written_is_named(exported, capsys):
+    assert main([str(exported.run.folder), "/proc/served"]) == 2
+    assert "The destination must be a folder that can be written. Received: " in capsys.readouterr().err

@@ -9,6 +9,7 @@ from export import folding
 from export.__main__ import main
 from export.saved_model import export
 from tests.exported import OOV_BUCKETS, WORDS, write_run
+from zoo.models.attentive_pooling import attentive_pooling
 from zoo.models.cnn import cnn
 from zoo.models.ctrn import ctrn
 from zoo.models.lstm import lstm
@@ -28,6 +29,8 @@ def made(name, **settings):
     if name == "qa_lstm":
         return qa_lstm(embeddings, units=5)
     head = {"projection": 4, "projection_activation": "tanh", "dense_units": 3, "word_dropout": 0.1}
+    if name == "ap_lstm":
+        return attentive_pooling(embeddings, units=5)
     return {"ctrn": ctrn, "qrnn": qrnn, "lstm": lstm, "cnn": cnn}[name](embeddings, filters=5, **head)
 
 
@@ -43,6 +46,7 @@ FOLDED = {
     "rcnn": ((6, 15), [5] * 3),
     "lstm": ((4, 20), [20]),
     "qa_lstm": ((6, 20), [20] * 2),
+    "ap_lstm": ((6, 20), [20] * 2),
 }
 
 
@@ -63,9 +67,11 @@ def test_scores_are_the_same(name, tmp_path):
     assert run.model(inputs).shape == (2, 3) and folding.fold(run).model is not run.model
 
 
-def test_tables_of_bfloat16_are_half_as_large_and_about_as_good(tmp_path):
+def test_tables_of_bfloat16_are_half_as_large_and_about_as_good(tmp_path, capsys):
     run = run_of("ctrn", tmp_path / "run")
     assert main([str(run.folder), str(tmp_path / "served"), "--fold", "bfloat16"]) == 0
+    assert "stands in tables of bfloat16, 1 MB" in capsys.readouterr().out
+    assert "stands in tables of bfloat16, 1 MB." in (tmp_path / "served" / "README.md").read_text("utf-8")
     kinds = tf.train.load_checkpoint(str(tmp_path / "served" / "1" / "variables" / "variables"))
     assert "bfloat16" in {dtype.name for dtype in kinds.get_variable_to_dtype_map().values()}
 
@@ -73,7 +79,18 @@ def test_tables_of_bfloat16_are_half_as_large_and_about_as_good(tmp_path):
 def test_a_recurrence_without_products_of_words_is_refused(tmp_path, capsys):
     run = run_of("cnn", tmp_path / "run")
     assert main([str(run.folder), str(tmp_path / "served"), "--fold"]) == 2
-    assert "Received: model='cnn'" in capsys.readouterr().err and not (tmp_path / "served").exists()
+    assert (
+        "without --word-dropout. Received: model='cnn'" in capsys.readouterr().err
+        and not (tmp_path / "served").exists()
+    )
+
+
+def test_vectors_of_words_that_two_directions_read_are_computed_once(tmp_path, monkeypatch):
+    run, computed = run_of("qa_lstm", tmp_path / "run"), []
+    predict = keras.Model.predict_on_batch
+    monkeypatch.setattr(keras.Model, "predict_on_batch", lambda model, x: computed.append(len(x)) or predict(model, x))
+    folding.fold(run)
+    assert computed == [VOCABULARY]
 
 
 def test_a_limit_is_one_of_tables(tmp_path, capsys):
@@ -84,7 +101,9 @@ def test_a_limit_is_one_of_tables(tmp_path, capsys):
 
 def test_tables_have_a_limit(tmp_path, monkeypatch):
     run = run_of("qrnn", tmp_path / "run")
-    with pytest.raises(ValueError, match=f"Received: megabytes=0, vocabulary={VOCABULARY}, dtype='float32'"):
+    with pytest.raises(
+        ValueError, match=f"take 1 MB: .* Received: megabytes=0, vocabulary={VOCABULARY}, dtype='float32'"
+    ):
         folding.fold(run, megabytes=0)
     with pytest.raises(ValueError, match="Received: dtype='int8'"):
         folding.fold(run, dtype="int8")

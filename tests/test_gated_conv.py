@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from layers.gated_conv import GatedConv
-from tests.checks import check_layer
-from tests.promises import Promises
+from tests.checks import check_layer, check_mode
 
 ARGUMENTS = {
     "units": 5,
@@ -16,8 +15,8 @@ ARGUMENTS = {
     "gate": "scalar",
     "filter_mode": "multiplicative",
     "output_gate": True,
-    "return_sequences": False,
     "return_state": True,
+    "return_sequences": False,
     "kernel_initializer": "he_normal",
     "recurrent_initializer": "orthogonal",
     "bias_initializer": "ones",
@@ -87,15 +86,16 @@ def test_promises():
 
 def test_promises_of_all_states_in_the_other_modes():
     x, mask = texts()
-    layer = GatedConv(**ARGUMENTS | {"return_sequences": True})
-    layer(x, mask=mask)
-    promises = Promises(layer, {"inputs": x, "mask": mask})
-    states, final = promises.expected
-    assert not states[~mask].any() and final.shape == (4, 4, 5)
-    promises.ignores_padding(zero_outputs=False)  # the final state has none
-    promises.is_finite_without_tokens()
-    promises.takes_unknown_sizes()
-    promises.comes_back_from_a_file()
+    check_mode(GatedConv, ARGUMENTS | {"return_sequences": True}, {"inputs": x, "mask": mask})
+
+
+@pytest.mark.parametrize(("all_states", "final"), itertools.product((False, True), repeat=2))
+def test_the_mask_goes_with_all_states(all_states, final):
+    x, mask = texts()
+    layer = GatedConv(5, return_sequences=all_states, return_state=final)
+    passed_on = mask if all_states else None
+    given = layer.compute_mask(x, mask)
+    assert (given[0] is passed_on and given[1] is None) if final else given is passed_on
 
 
 def test_a_layer_saved_before_there_was_return_sequences_gives_all_states():

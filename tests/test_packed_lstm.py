@@ -53,6 +53,7 @@ def test_both_directions(dropout):
     expected = [of_keras(layer, words[ids], ids > 0) for layer in (forward, backward)]
     assert backward.go_backwards
     np.testing.assert_allclose(model(ids), np.concatenate(expected, axis=-1), atol=1e-6)
+    assert np.allclose(model(ids, training=True), model(ids)) == (not dropout)
 
 
 def test_weights_begin_as_those_of_keras():

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from layers.gated_conv import GatedConv
 from layers.list_wise import ListWise
 from layers.vocabulary_softmax import VocabularySoftmax
 from zoo.models import parts
@@ -90,4 +91,4 @@ def _read(reader, words, places, mask, state=None):
 
 def _is_gated(reader):
     """Whether it is a `GatedConv`, which takes places, and whose state is one array; h is the last of it."""
-    return hasattr(reader, "order")
+    return isinstance(reader, GatedConv)

@@ -609,6 +609,7 @@ def test_a_folder_with_other_content_is_no_destination(exported, tmp_path, capsy
     assert [file.name for file in tmp_path.iterdir()] == ["README.md"]
 
 
-def test_a_destination_that_cannot_be_written_is_named(exported, capsys):
-    assert main([str(exported.run.folder), "/proc/served"]) == 2
+def test_a_destination_that_cannot_be_written_is_named(exported, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main([str(exported.run.folder), str(tmp_path / "file" / "served")]) == 2
     assert "The destination must be a folder that can be written. Received: " in capsys.readouterr().err

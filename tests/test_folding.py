@@ -80,7 +80,7 @@ def test_a_recurrence_without_products_of_words_is_refused(tmp_path, capsys):
     run = run_of("cnn", tmp_path / "run")
     assert main([str(run.folder), str(tmp_path / "served"), "--fold"]) == 2
     assert (
-        "without --word-dropout. Received: model='cnn'" in capsys.readouterr().err
+        "without dropout of words. Received: model='cnn'" in capsys.readouterr().err
         and not (tmp_path / "served").exists()
     )
 

@@ -89,7 +89,7 @@ def test_promises_of_all_states_in_the_other_modes():
     check_mode(GatedConv, ARGUMENTS | {"return_sequences": True}, {"inputs": x, "mask": mask})
 
 
-@pytest.mark.parametrize(("all_states", "final"), itertools.product((False, True), repeat=2))
+@pytest.mark.parametrize(("all_states", "final"), list(itertools.product((False, True), repeat=2)))
 def test_the_mask_goes_with_all_states(all_states, final):
     x, mask = texts()
     layer = GatedConv(5, return_sequences=all_states, return_state=final)

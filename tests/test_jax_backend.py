@@ -35,6 +35,7 @@ from layers.sequential_attention import SequentialAttention
 from layers.sinusoidal_positions import SinusoidalPositions
 from layers.tensor_interaction import TensorInteraction
 from layers.vector_similarity import VectorSimilarity
+from layers.word_embedding import WordEmbedding
 
 # Keras imports TensorFlow where it finds it, whatever the backend; here it finds none.
 WITHOUT_TENSORFLOW = """
@@ -80,6 +81,7 @@ LAYERS = {
     "decomposable_attention": (DecomposableAttention, {"units": (5, 3), "self_attention": True}, "pair"),
     "attentive_pooling": (AttentivePooling, {}, "pair"),
     "char_ngram_embedding": (CharNgramEmbedding, {"num_ngrams": 20, "units": 5}, "ngrams"),
+    "word_embedding": (WordEmbedding, {"num_words": 20, "units": 5}, "ids"),
     "global_gate": (GlobalGate, {}, "x"),
     "sinusoidal_positions": (SinusoidalPositions, {}, "x"),
     "feed_forward_residual": (FeedForwardResidual, {"units": 6, "normalize": True}, "asked"),

@@ -13,6 +13,7 @@ from layers.manhattan_distance import ManhattanDistance
 from layers.masked_pooling import MaskedPooling
 from layers.masking import token_mask
 from layers.radial_basis import RadialBasis
+from layers.word_embedding import WordEmbedding
 from zoo.models import parts
 
 
@@ -84,10 +85,9 @@ def malstm(
         )
     text = keras.Input((None,), dtype="int32", name="text")
     mask = token_mask(text)
-    size, width = embeddings.shape
-    vectors = keras.layers.Embedding(
-        size, width, weights=[embeddings], trainable=trainable_embeddings, name="embedding"
-    )(text)
+    table = WordEmbedding(*embeddings.shape, trainable=trainable_embeddings, name="embedding")
+    vectors = table(text)
+    table.set_weights([embeddings])
     if drop_unknown:
         mask = ops.logical_and(mask, ops.any(vectors != 0, axis=-1))
     if word_dropout:

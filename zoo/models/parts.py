@@ -13,6 +13,7 @@ from layers.distinct_tokens import DistinctTokens
 from layers.list_wise import ListWise
 from layers.masking import token_mask
 from layers.overlap_features import OverlapFeatures
+from layers.word_embedding import WordEmbedding
 
 
 def pair_inputs(char_ngrams=False):
@@ -89,25 +90,18 @@ def token_vectors(
     given = isinstance(embeddings, np.ndarray)
     size, width = embeddings.shape if given else embeddings
     drawn = keras.initializers.RandomNormal(stddev=deviation)
+    chosen = not char_ngrams and not isinstance(trainable, bool)
     if char_ngrams:
         table = CharNgramEmbedding(size, width, drawn, combiner, name="char_ngram_embedding")
-        vectors = table(tokens)
-        if given:
-            table.set_weights([embeddings])
     else:
-        chosen = not isinstance(trainable, bool)
-        vectors = keras.layers.Embedding(
-            size,
-            width,
-            drawn,
-            weights=[embeddings] if given else None,
-            trainable=not chosen and trainable,
-            name="embedding",
-        )(tokens)
-        if chosen:
-            rows = np.asarray(trainable, "float32")[:, None]
-            learns = keras.layers.Embedding(size, 1, weights=[rows], trainable=False, name="learns")(tokens)
-            vectors += learns * keras.layers.Embedding(size, width, "zeros", name="learnt")(tokens)
+        table = WordEmbedding(size, width, drawn, trainable=not chosen and trainable, name="embedding")
+    vectors = table(tokens)
+    if given:
+        table.set_weights([embeddings])
+    if chosen:
+        learns = WordEmbedding(size, 1, trainable=False, name="learns")
+        vectors += learns(tokens) * WordEmbedding(size, width, "zeros", name="learnt")(tokens)
+        learns.set_weights([np.asarray(trainable, "float32")[:, None]])
     if projection:
         vectors = keras.layers.Dense(
             projection,

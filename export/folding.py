@@ -37,8 +37,8 @@ def fold(run, dtype: str = "float32", megabytes: int = MEGABYTES):
     places = list(_places(model))
     if not places:
         raise ValueError(
-            "Folding needs a model that multiplies words before it reads them in order: ctrn, qrnn, the lstm beside them, "
-            "rcnn with its gated convolutions, or a bidirectional LSTM without dropout of words. "
+            "Folding needs a model that multiplies words before it reads them in order: ctrn, qrnn, the lstm beside "
+            "them, rcnn with its gated convolutions, or a bidirectional LSTM without dropout of words. "
             f"Received: model={run.settings['model']!r}"
         )
     words = np.arange(run.text_encoder.vocabulary_size, dtype="int32")

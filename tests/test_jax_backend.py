@@ -81,7 +81,7 @@ LAYERS = {
     "decomposable_attention": (DecomposableAttention, {"units": (5, 3), "self_attention": True}, "pair"),
     "attentive_pooling": (AttentivePooling, {}, "pair"),
     "char_ngram_embedding": (CharNgramEmbedding, {"num_ngrams": 20, "units": 5}, "ngrams"),
-    "word_embedding": (WordEmbedding, {"num_words": 20, "units": 5}, "ids"),
+    "word_embedding": (WordEmbedding, {"num_words": 20, "units": 5}, "words"),
     "global_gate": (GlobalGate, {}, "x"),
     "sinusoidal_positions": (SinusoidalPositions, {}, "x"),
     "feed_forward_residual": (FeedForwardResidual, {"units": 6, "normalize": True}, "asked"),
@@ -121,6 +121,7 @@ def arrays():
         "hops": {"states": vectors(3, 6, 4), "vectors": vectors(3, 2, 4), "states_mask": mask(6, [6, 3, 0])},
         "two": {"first": vectors(3, 4), "second": vectors(3, 4)},
         "ngrams": {"ids": random.integers(0, 20, (3, 6, 2)).astype("int32")},
+        "words": {"ids": np.arange(18, dtype="int32").reshape(3, 6)},
         "ids": {
             "query": (query_mask * random.integers(1, 20, query_mask.shape)).astype("int32"),
             "candidate": (candidate_mask * random.integers(1, 20, candidate_mask.shape)).astype("int32"),

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from layers.group_self_attention import GroupSelfAttention
-from tests.checks import check_layer
-from tests.promises import Promises
+from tests.checks import check_layer, check_mode
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(3, 7, 12)).astype("float32")
@@ -118,13 +117,7 @@ def test_promises_with_offsets_and_without_groups(arguments):
     layer = GroupSelfAttention(num_heads=4, **arguments)
     outputs = np.array(layer(X, mask=MASK))
     assert outputs.shape == X.shape and outputs[MASK].any(axis=-1).all() and not outputs[~MASK].any()
-    promises = Promises(layer, {"inputs": X, "mask": MASK})
-    promises.keeps_rows_apart()
-    promises.ignores_padding(zero_outputs=True)
-    promises.is_finite_without_tokens()
-    promises.takes_unknown_sizes()
-    promises.has_gradients()
-    promises.comes_back_from_a_file()
+    check_mode(GroupSelfAttention, {"num_heads": 4, **arguments}, {"inputs": X, "mask": MASK})
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,15 @@
     python -m tests.benchmarks.noisy_pairs 1000000
 
 A cluster is five questions of five words of their own topic and three more each, by a Zipf law over 200,000 words.
-Measured on one shared core, CPU seconds, the making of the questions included:
+Measured on one shared core, CPU seconds, the making of the questions included; memory beyond that of the libraries:
 
 | questions | read and indexed | memory | pairs a second |
 |---|---|---|---|
-| 1,000,000 | 11 s | 0.70 GB | 108,000 |
-| 10,000,000 | 122 s | 5.8 GB | 63,000 |
+| 1,000,000 | 16 s | 0.66 GB | 153,000 |
+| 10,000,000 | 173 s | 6.3 GB | 128,000 |
 
 Reading, memory and the index grow with the number of questions: Paralex's 36 million pairs, were each question new,
-would take some 7 minutes and 21 GB.
+would take some 10 minutes and 23 GB.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def main():
     parser = argparse.ArgumentParser("python -m tests.benchmarks.noisy_pairs")
     parser.add_argument("count", type=int)
     count = parser.parse_args().count
-    start = time.process_time()
+    start, before = time.process_time(), _peak()
     corpus = Corpus(questions(count))
     indexed = time.process_time()
     print(f"{len(corpus):,} questions read and indexed in {indexed - start:.0f} s", flush=True)
@@ -55,8 +55,12 @@ def main():
     for block in corpus.blocks(1, 10 * BLOCK):
         kinds += np.bincount(block.kind, minlength=4)
     seconds = time.process_time() - indexed
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"{kinds.sum() / seconds:,.0f} pairs a second, positives and kinds {kinds.tolist()}; {memory:.2f} GB")
+    print(f"{kinds.sum() / seconds:,.0f} pairs a second, positives and kinds {kinds.tolist()}; {_peak() - before:.2f} GB")
+
+
+def _peak():
+    """Gigabytes of memory that the process has held at the most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 if __name__ == "__main__":

@@ -20,12 +20,15 @@ TOLERANCES = {"float32": 1e-5, "bfloat16": 5e-2}
 
 
 def fold(run, dtype: str = "float32", megabytes: int = MEGABYTES):
-    """A copy of a run whose model reads its words from tables; its ``tables`` tells their type and size.
+    """A copy of a run whose model reads its words from tables.
 
     Args:
         run: a `zoo.runs.Run`.
         dtype: of the tables: ``"float32"``, or ``"bfloat16"``, which halves them.
         megabytes: how large they may be in all.
+
+    Returns:
+        The copy, and what a report says of its tables: ``{"dtype": ..., "megabytes": ...}``.
 
     Raises:
         ValueError: if nothing of the model can be folded, or the tables would be larger.
@@ -46,8 +49,8 @@ def fold(run, dtype: str = "float32", megabytes: int = MEGABYTES):
     needed = math.ceil(numbers * tf.dtypes.as_dtype(dtype).size / 1e6)
     if needed > megabytes:
         raise ValueError(
-            f"The tables would take {needed} MB: allow for them (--fold-limit), take bfloat16 or a smaller vocabulary. "
-            f"Received: megabytes={megabytes}, vocabulary={len(words)}, dtype={dtype!r}"
+            f"The tables would take {needed} MB: allow for them (--fold-limit), or take bfloat16 or a smaller "
+            f"vocabulary. Received: megabytes={megabytes}, vocabulary={len(words)}, dtype={dtype!r}"
         )
     computed = {}  # both directions of an LSTM read the same vectors
     for tokens, vectors, reader in places:
@@ -58,12 +61,10 @@ def fold(run, dtype: str = "float32", megabytes: int = MEGABYTES):
         reader.fold(
             computed[id(vectors)], lambda table: tf.Variable(tf.cast(table, dtype), trainable=False, name="folded")
         )
-    for tokens in {tokens for tokens, _, _ in places}:
         tokens.fold()
     folded = copy.copy(run)
     folded.model = model
-    folded.tables = {"dtype": dtype, "megabytes": needed}
-    return folded
+    return folded, {"dtype": dtype, "megabytes": needed}
 
 
 def _places(model):

@@ -67,9 +67,9 @@ def export(run, destination: str | Path, name: str | None = None, fold_in: dict 
         )
     name = serving_kit.check_name(name or serving_kit.name_of_folder(destination))
     run = in_float32(run)
-    served, tolerance = run, parity.TOLERANCE
+    served, tables, tolerance = run, None, parity.TOLERANCE
     if fold_in is not None:
-        served = folding.fold(run, **fold_in)
+        served, tables = folding.fold(run, **fold_in)
         tolerance = folding.TOLERANCES[fold_in.get("dtype", "float32")]
     with working_folder(destination) as folder:
         save(served, folder)
@@ -78,7 +78,7 @@ def export(run, destination: str | Path, name: str | None = None, fold_in: dict 
             raise ExportError(f"A served graph must hold known operations alone. Received: {'; '.join(ops.faults)}")
         result = parity.check(folder, run, tolerance)
         serving_kit.write_warmup(folder / "assets.extra" / "tf_serving_warmup_requests", name, run)
-        checked = result._asdict() | {"tables": None if served is run else served.tables}
+        checked = result._asdict() | {"tables": tables}
         (folder / "assets.extra" / "parity.json").write_text(json.dumps(checked) + "\n", "utf-8")
         kit = serving_kit.files(folder, name, run, ops)
         version = publish(folder, destination)

@@ -15,8 +15,8 @@ class PackedLSTM(keras.layers.Layer):
     """The LSTM of Keras, with its weights and to the same outputs, over the real words of texts alone.
 
     Use it where `keras.layers.LSTM` reads batches of texts of unlike lengths, or words that come again and again. It
-    always gives all h_t. For both directions take two, one with `go_backwards`: `keras.layers.Bidirectional` takes
-    layers of Keras' own kind alone.
+    always gives all h_t. For both directions take two, one with `go_backwards`: `keras.layers.Bidirectional` does not
+    take it.
 
         i, f, g, o = x_t W + h_{t-1} U + b      sigmoid, sigmoid, tanh, sigmoid of four quarters
         c_t = f c_{t-1} + i g

@@ -20,7 +20,7 @@ from zoo.models.rcnn import rcnn
 VOCABULARY = 1 + OOV_BUCKETS + len(WORDS)
 
 
-def made(name, **settings):
+def made(name, filters=5):
     embeddings = np.random.default_rng(0).normal(size=(VOCABULARY, 6)).astype("float32")
     embeddings[0] = 0
     keras.utils.set_random_seed(1)
@@ -31,12 +31,12 @@ def made(name, **settings):
     head = {"projection": 4, "projection_activation": "tanh", "dense_units": 3, "word_dropout": 0.1}
     if name == "ap_lstm":
         return attentive_pooling(embeddings, units=5)
-    return {"ctrn": ctrn, "qrnn": qrnn, "lstm": lstm, "cnn": cnn}[name](embeddings, filters=5, **head)
+    return {"ctrn": ctrn, "qrnn": qrnn, "lstm": lstm, "cnn": cnn}[name](embeddings, filters=filters, **head)
 
 
-def run_of(name, folder):
+def run_of(name, folder, **settings):
     text = {"text": {"fields": ["title", "body"]}} if name == "rcnn" else {}
-    return write_run(folder, made(name), **text)
+    return write_run(folder, made(name, **settings), **text)
 
 
 # Shapes of the kernel that is folded, and of each of the tables of a word that stand in its place.
@@ -53,7 +53,7 @@ FOLDED = {
 @pytest.mark.parametrize("name", FOLDED)
 def test_scores_are_the_same(name, tmp_path):
     run = run_of(name, tmp_path / "run")
-    folded = folding.fold(run)
+    folded, _ = folding.fold(run)
     ids = np.random.default_rng(2).integers(0, VOCABULARY, (2, 3, 7)).astype("int32")
     inputs = {key: ids[:, 0] if "query" in key else ids for key in (x.name for x in run.model.inputs)}
     np.testing.assert_allclose(folded.model(inputs), run.model(inputs), atol=1e-6)
@@ -64,14 +64,16 @@ def test_scores_are_the_same(name, tmp_path):
     tables = [size for size in sizes if size in (VOCABULARY * widths[0], (VOCABULARY + 1) * widths[0])]
     assert len(tables) == len(widths) and np.prod(kernel) not in sizes
     # The run itself is as it was.
-    assert run.model(inputs).shape == (2, 3) and folding.fold(run).model is not run.model
+    assert run.model(inputs).shape == (2, 3) and folded.model is not run.model
 
 
 def test_tables_of_bfloat16_are_half_as_large_and_about_as_good(tmp_path, capsys):
-    run = run_of("ctrn", tmp_path / "run")
+    filters = 4_000_000 // (6 * (VOCABULARY + 1))  # as many numbers in all, in six tables
+    run = run_of("ctrn", tmp_path / "run", filters=filters)
+    assert folding.fold(run)[1] == {"dtype": "float32", "megabytes": 16}
     assert main([str(run.folder), str(tmp_path / "served"), "--fold", "bfloat16"]) == 0
-    assert "stands in tables of bfloat16, 1 MB" in capsys.readouterr().out
-    assert "stands in tables of bfloat16, 1 MB." in (tmp_path / "served" / "README.md").read_text("utf-8")
+    assert "stands in tables of bfloat16, 8 MB" in capsys.readouterr().out
+    assert "stands in tables of bfloat16, 8 MB." in (tmp_path / "served" / "README.md").read_text("utf-8")
     kinds = tf.train.load_checkpoint(str(tmp_path / "served" / "1" / "variables" / "variables"))
     assert "bfloat16" in {dtype.name for dtype in kinds.get_variable_to_dtype_map().values()}
 

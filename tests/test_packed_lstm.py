@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from layers.gated_conv import GatedConv
 from layers.packed_lstm import PackedLSTM
 from tests.checks import check_layer
 from zoo.models.matching import bidirectional_lstm
@@ -69,6 +70,13 @@ def test_weights_begin_as_those_of_keras():
 def test_promises():
     x, mask = texts()
     check_layer(PackedLSTM, ARGUMENTS, {"inputs": x}, {"mask": mask})
+
+
+def test_is_not_for_keras_bidirectional():
+    """Guards what docstrings say: where this fails, Keras takes layers as ours."""
+    for layer in (PackedLSTM(3), GatedConv(3)):
+        with pytest.raises((AttributeError, TypeError)):
+            keras.layers.Bidirectional(layer)
 
 
 def test_places_in_words():

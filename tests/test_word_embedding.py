@@ -11,6 +11,7 @@ from zoo import optimizers
 from zoo.models.malstm import malstm
 from zoo.models.qrnn import qrnn
 
+ROWS = 1000
 IDS = np.array([[1, 2, 2], [3, 0, 0], [6, 4, 0]], "int32")
 
 
@@ -24,16 +25,12 @@ def test_gives_rows_of_its_table():
     np.testing.assert_array_equal(found, np.where(IDS[..., None] > 0, np.array(layer.table)[IDS], 0))
 
 
-@pytest.mark.parametrize("make", [qrnn, malstm])
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
-def test_no_operation_of_a_training_step_reads_the_table(make, policy):
-    rows = 1000
+def operations_of_a_step(make, optimizer, policy="float32"):
     keras.config.set_dtype_policy(policy)
     try:
-        model = make(np.ones((rows, 4), "float32"))
+        model = make(np.ones((ROWS, 4), "float32"), trainable_embeddings=True)
     finally:
         keras.config.set_dtype_policy("float32")
-    optimizer = optimizers.LazyAdam()
     optimizer.build(model.trainable_variables)
 
     @tf.function
@@ -43,15 +40,32 @@ def test_no_operation_of_a_training_step_reads_the_table(make, policy):
         gradients = tape.gradient(loss, [weight.value for weight in model.trainable_variables])
         optimizer.apply(gradients, model.trainable_variables)
 
-    operations = step.get_concrete_function(IDS, IDS[:, None]).graph.get_operations()
+    return step.get_concrete_function(IDS, IDS[:, None]).graph.get_operations()
+
+
+@pytest.mark.parametrize("make", [qrnn, malstm])
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("optimizer", [optimizers.LazyAdam, optimizers.Adagrad])
+def test_no_operation_of_a_training_step_reads_the_table(make, policy, optimizer):
+    operations = operations_of_a_step(make, optimizer(), policy)
     whole = [
         operation.name
         for operation in operations
         for output in operation.outputs
-        if output.shape.rank == 2 and output.shape[0] == rows and output.consumers()
+        if output.shape.rank == 2 and output.shape[0] == ROWS and output.consumers()
     ]
     assert not whole
-    assert "ResourceGather" in {operation.type for operation in operations}
+    types = [operation.type for operation in operations]
+    assert "ResourceGather" in types and "ResourceScatterSub" in types
+
+
+@pytest.mark.parametrize("optimizer", [optimizers.Adam(), optimizers.RMSprop(momentum=0.9), optimizers.Adadelta()])
+def test_a_table_that_is_written_as_a_whole_is_not_copied_before(optimizer):
+    (ended,) = [x for x in operations_of_a_step(qrnn, optimizer) if x.type == "DisableCopyOnRead"]
+    table = ended.inputs[0]
+    assert "ResourceGather" in [operation.type for operation in ended.control_inputs]
+    (write,) = [operation for operation in table.consumers() if operation.type.startswith("Assign")]
+    assert ended in write.control_inputs
 
 
 @pytest.mark.parametrize("name", ["num_words", "units"])

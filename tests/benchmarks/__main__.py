@@ -33,7 +33,8 @@ def main():
     command_line.require_match(parser, flags.match, found)
     print(measure.machine(), flush=True)
     tables = {}
-    for title, (contestants, bases) in found.items():
+    for title in list(found):
+        contestants, bases = found.pop(title)  # whose data are not kept any longer than needed
         if flags.match in title:
             print(f"measuring: {title}", file=sys.stderr, flush=True)
             tables[title] = measure.compare(contestants, flags.rounds)

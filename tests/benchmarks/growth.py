@@ -55,6 +55,7 @@ TITLES = {
     "words": "training step against words of a trained table, LazyAdam",
 }
 CORPUS = (1_000, 10_000, 100_000, 1_000_000)
+SEEN = 0.1  # milliseconds, megabytes
 SEARCH = "one question against the vectors of a corpus, 512 numbers each, the ten nearest"
 
 
@@ -95,8 +96,8 @@ def _texts(stream, number, tokens):
 
 
 def exponent(sizes, costs):
-    """e of cost = c size^e."""
-    return np.polyfit(np.log(sizes), np.log(costs), 1)[0]
+    """e of cost = c size^e, as text; none where a cost was too small to be seen."""
+    return f"{np.polyfit(np.log(sizes), np.log(costs), 1)[0]:.2f}" if min(costs) > SEEN else "-"
 
 
 def sweep(what, name, stream, rounds):
@@ -112,17 +113,14 @@ def lines(title, sizes, rows):
     yield f"\n{title}\n{'':{wide}}  " + "".join(f"{size:>17,}" for size in sizes) + "  exponent: ms    MB"
     for name, timings in rows.items():
         cells = "".join(f"{timing.median:7.1f} ms{timing.peak:5.0f} MB" for timing in timings)
-        fitted = [exponent(sizes, costs(timings)) for costs in (_milliseconds, _megabytes)]
+        fitted = [exponent(sizes, costs) for costs in _costs(timings)]
         notes = [f"{timing.name} {timing.note}" for timing in timings if timing.note]
-        yield f"{name:{wide}}  {cells}  {fitted[0]:12.2f}{fitted[1]:6.2f}  {', '.join(notes)}".rstrip()
+        yield f"{name:{wide}}  {cells}  {fitted[0]:>12}{fitted[1]:>6}  {', '.join(notes)}".rstrip()
 
 
-def _milliseconds(timings):
-    return [timing.median for timing in timings]
-
-
-def _megabytes(timings):
-    return [max(timing.peak, 0.1) for timing in timings]  # what is not seen is no zero on a logarithmic axis
+def _costs(timings):
+    """Milliseconds and megabytes."""
+    return [timing.median for timing in timings], [timing.peak for timing in timings]
 
 
 def drawn(tables):
@@ -134,8 +132,9 @@ def drawn(tables):
     panels = figure.subplots(2, len(tables), squeeze=False)
     for (title, (sizes, rows)), (above, below) in zip(tables.items(), panels.T, strict=True):
         for name, timings in rows.items():
-            above.plot(sizes, _milliseconds(timings), marker="o", label=name)
-            below.plot(sizes, _megabytes(timings), marker="o", label=name)
+            for axes, costs in zip((above, below), _costs(timings), strict=True):
+                # The axis is logarithmic: what is not seen is no zero.
+                axes.plot(sizes, np.maximum(costs, SEEN), marker="o", label=name)
         above.set(title=title, ylabel="ms")
         below.set(ylabel="MB")
         for axes in (above, below):
@@ -153,7 +152,7 @@ def main():
     """Prints a table for each size that is moved, as it is measured."""
     parser = command_line.parser("tests.benchmarks.growth", __doc__, rounds=5)
     parser.add_argument(
-        "--figure", type=command_line.writable, help="where the curves are drawn: .svg, .png or .pdf", metavar="FILE"
+        "--figure", type=command_line.figure, help="where the curves are drawn: .svg, .png or .pdf", metavar="FILE"
     )
     flags = parser.parse_args()
     command_line.require(parser, "psutil")

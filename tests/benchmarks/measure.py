@@ -143,8 +143,7 @@ def _received(runner, contestant):
 
 def _run(pipe, contestant):
     step = contestant.make(**contestant.arguments)
-    before = _memory("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5", "utf-8")  # the highest so far begins anew
+    peak = memory_from_here()
     for _ in range(WARM_UP):
         step()
     start = time.perf_counter()
@@ -160,7 +159,7 @@ def _run(pipe, contestant):
         for _ in range(number):
             step()
         seconds = time.perf_counter() - start
-        pipe.send((seconds / number, time.process_time() - cpu, _memory("VmHWM") - before))
+        pipe.send((seconds / number, time.process_time() - cpu, peak()))
 
 
 def _busy():
@@ -170,8 +169,15 @@ def _busy():
     return sum(times) - times.idle - getattr(times, "iowait", 0) - getattr(times, "guest", 0)
 
 
-def _memory(name):
-    """``VmRSS`` or its highest so far, ``VmHWM``, in megabytes."""
+def memory_from_here() -> Callable[[], float]:
+    """A function that tells how many megabytes the process has taken, at the most, since it was made."""
+    before = _megabytes("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5", "utf-8")  # the highest so far begins anew
+    return lambda: _megabytes("VmHWM") - before
+
+
+def _megabytes(name):
+    """``VmRSS``, or its highest, ``VmHWM``."""
     line = next(line for line in Path("/proc/self/status").read_text("utf-8").splitlines() if line.startswith(name))
     return int(line.split()[1]) / 1024
 

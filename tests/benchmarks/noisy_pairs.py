@@ -14,12 +14,12 @@ Reading, memory and the index grow with the number of questions: Paralex's 36 mi
 would take some 10 minutes and 23 GB.
 """
 
-import argparse
-import resource
 import time
 
 import numpy as np
 
+from tests.benchmarks.measure import memory_from_here
+from zoo.arguments import Parser, positive
 from zoo.noisy_pairs import BLOCK, Corpus
 
 WORDS, CLUSTER = 200_000, 5
@@ -44,10 +44,10 @@ def questions(count, seed=0):
 
 def main():
     """Prints two lines."""
-    parser = argparse.ArgumentParser("python -m tests.benchmarks.noisy_pairs")
-    parser.add_argument("count", type=int)
+    parser = Parser("python -m tests.benchmarks.noisy_pairs")
+    parser.add_argument("count", type=positive, help="of questions")
     count = parser.parse_args().count
-    start, before = time.process_time(), _peak()
+    start, peak = time.process_time(), memory_from_here()
     corpus = Corpus(questions(count))
     indexed = time.process_time()
     print(f"{len(corpus):,} questions read and indexed in {indexed - start:.0f} s", flush=True)
@@ -55,12 +55,7 @@ def main():
     for block in corpus.blocks(1, 10 * BLOCK):
         kinds += np.bincount(block.kind, minlength=4)
     seconds = time.process_time() - indexed
-    print(f"{kinds.sum() / seconds:,.0f} pairs a second, positives and kinds {kinds.tolist()}; {_peak() - before:.2f} GB")
-
-
-def _peak():
-    """Gigabytes of memory that the process has held at the most."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"{kinds.sum() / seconds:,.0f} pairs a second, positives and kinds {kinds.tolist()}; {peak() / 1000:.2f} GB")
 
 
 if __name__ == "__main__":

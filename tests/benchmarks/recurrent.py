@@ -153,7 +153,7 @@ def saved_tower(ids, folded):
     if folded:
         vocabulary = SimpleNamespace(vocabulary_size=VOCABULARY)
         run = SimpleNamespace(model=model, settings={"model": "qrnn"}, text_encoder=vocabulary)
-        model = folding.fold(run, megabytes=2000).model
+        model = folding.fold(run, megabytes=2000)[0].model
     signature = [tf.TensorSpec((None, None), "int32")]
     with tempfile.TemporaryDirectory() as folder:
         model.get_layer("encoder").layer.export(folder, input_signature=signature, verbose=False)

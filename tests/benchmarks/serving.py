@@ -1,8 +1,9 @@
 """What is served: questions a second through exported encoders and pairs, beside MiniLM-L6.
 
 Quora's questions, 256 at once, 30 tokens at most; 512 units on 300 numbers a word, a vocabulary of 20,000. Ours take
-strings, and split them; MiniLM is handed its word pieces. Its weights are those of all-MiniLM-L6-v2. Both of its
-runtimes are compared before the first step, so that the memory of onnxruntime's steps is not seen here.
+strings, and split them; MiniLM is handed its word pieces. Its weights are those of all-MiniLM-L6-v2. Memory does not
+compare here: onnxruntime's vectors are checked against torch's before the first step, and what is folded was computed
+before it, so that their steps use again what was then held.
 """
 
 import contextlib
@@ -76,7 +77,7 @@ def served(model, words, texts, others=None, form="", as_ids=False):
         network = {"qrnn": qrnn, "ctrn": ctrn}[model](table()[: 1 + OOV_BUCKETS + len(words)], projection=0)
         run = write_run(Path(folder) / "run", network, words, text=text)
         if form:
-            run = folding.fold(run, "bfloat16" if "bfloat16" in form else "float32", megabytes=2000)
+            run, _ = folding.fold(run, "bfloat16" if "bfloat16" in form else "float32", megabytes=2000)
         saved_model.save(run, Path(folder) / "1")
         signatures = tf.saved_model.load(str(Path(folder) / "1")).signatures
         sides = (

@@ -35,7 +35,6 @@ def families(data):
         step("straight, Adam", straight, keras.optimizers.Adam, ROWS),
         step("straight, LazyAdam", straight, optimizers.LazyAdam, ROWS),
         step("DecAtt, LazyAdam", zoo_model, optimizers.LazyAdam, ROWS),
-        step("DecAtt, Adagrad", zoo_model, optimizers.Adagrad, ROWS),
     ]
     sizes = [
         step(f"DecAtt, {optimizer.__name__}, {rows:,}", zoo_model, optimizer, rows)

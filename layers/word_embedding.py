@@ -14,7 +14,8 @@ class WordEmbedding(keras.layers.Layer):
     Use it in place of `keras.layers.Embedding` where the table is trained. That layer reads the whole table before each
     lookup, and TensorFlow must then copy it for an optimizer that writes rows, so that a step takes longer the more
     words there are. Here a lookup reads its own rows; `zoo.optimizers.LazyAdam` and `Adagrad` write no other, and the
-    optimizers beside them, which write all rows, write them in place.
+    optimizers beside them, which write all rows, write them in place. Gradients that are clipped by their global norm
+    hold all rows, whatever the optimizer.
 
     Args:
         num_words: V.
